@@ -1,0 +1,48 @@
+package queue
+
+import "math"
+
+// Message is one message as the queues see it. It is immutable once published and shared by every queue it was
+// routed to; nobody may change it or the bytes of Payload afterwards.
+type Message struct {
+	Payload []byte // message-annotations to footer as they were received; opaque here
+	Format  uint32 // message-format of the transfer
+
+	Durable bool // it must survive a restart, by its header or by the address's default-durable
+
+	HeaderDurable  bool // the sender set header.durable; DurableValue is what it said
+	HeaderPriority bool // the sender set header.priority
+	HeaderTTL      bool // the sender set header.ttl
+	DurableValue   bool
+
+	Priority uint8  // 0..9; what is above counts as 9. 4 when the sender set none
+	TTL      uint32 // milliseconds, 0 = none
+	Expiry   int64  // unix milliseconds, 0 = never; see ExpiryAt
+	Arrived  int64  // unix milliseconds; what is left of TTL is counted from here
+	Address  string // the address it was sent to
+
+	refs int32 // places that still hold it; owned by Hold and Drop
+}
+
+// DefaultPriority is what a message has whose header doesn't say [3.2.1].
+const DefaultPriority = 4
+
+// Size returns the bytes that the message's payload takes.
+func (m *Message) Size() int { return len(m.Payload) }
+
+// ExpiryAt returns when a message expires that arrived at the given unix millisecond: the earlier of arrived+ttl and
+// absolute-expiry-time, 0 for never. A ttl of 0 and an absolute time of 0 or before the epoch mean "not set", which is
+// what clients that write them mean [3.2.1] [3.2.4].
+func ExpiryAt(arrived int64, ttl uint32, absolute int64) int64 {
+	var at int64
+	if ttl > 0 {
+		at = math.MaxInt64
+		if arrived <= math.MaxInt64-int64(ttl) {
+			at = arrived + int64(ttl)
+		}
+	}
+	if absolute > 0 && (at == 0 || absolute < at) {
+		at = absolute
+	}
+	return at
+}

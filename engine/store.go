@@ -1,0 +1,4 @@
+package engine
+
+// Store keeps what must survive a restart.
+type Store interface{}
