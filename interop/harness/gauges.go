@@ -1,0 +1,109 @@
+package harness
+
+import (
+	"bufio"
+	"fmt"
+	"io"
+	"net/http"
+	"os"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+)
+
+// Gauges is what a broker holds at one moment.
+type Gauges struct {
+	Goroutines  int
+	Descriptors int
+	Anonymous   int64 // resident anonymous memory in bytes
+}
+
+// String names every gauge with its unit.
+func (g Gauges) String() string {
+	return fmt.Sprintf("%d goroutines, %d descriptors, %.1f MiB anonymous",
+		g.Goroutines, g.Descriptors, float64(g.Anonymous)/(1<<20))
+}
+
+// Gauges reads goroutines from /metrics and the rest from the kernel.
+func (b *Broker) Gauges() (Gauges, error) {
+	goroutines, err := b.Metric("go_goroutines")
+	if err != nil {
+		return Gauges{}, err
+	}
+	descriptors, err := os.ReadDir(fmt.Sprintf("/proc/%d/fd", b.PID()))
+	if err != nil {
+		return Gauges{}, err
+	}
+	anonymous, err := b.anonymous()
+	if err != nil {
+		return Gauges{}, err
+	}
+	return Gauges{Goroutines: int(goroutines), Descriptors: len(descriptors), Anonymous: anonymous}, nil
+}
+
+// Settled reads the gauges until goroutines and descriptors are at most those of
+// base and memory is within slack bytes of it, and fails the test when they are not
+// by the deadline. A goroutine that serves the reading itself is allowed for.
+func (b *Broker) Settled(t testing.TB, base Gauges, slack int64, within time.Duration) {
+	t.Helper()
+	const reading = 2
+	var now Gauges
+	for deadline := time.Now().Add(within); ; time.Sleep(50 * time.Millisecond) {
+		var err error
+		if now, err = b.Gauges(); err != nil {
+			t.Fatal(err)
+		}
+		if now.Goroutines <= base.Goroutines+reading && now.Descriptors <= base.Descriptors && now.Anonymous <= base.Anonymous+slack {
+			t.Logf("before: %v; after: %v", base, now)
+			return
+		}
+		if time.Now().After(deadline) {
+			break
+		}
+	}
+	t.Errorf("gauges: %v before, still %v after %v (memory slack %d MiB)", base, now, within, slack>>20)
+}
+
+// Metric is the value of an unlabelled metric.
+func (b *Broker) Metric(name string) (float64, error) {
+	text, err := b.get("/metrics")
+	if err != nil {
+		return 0, err
+	}
+	for line := range strings.Lines(text) {
+		if value, ok := strings.CutPrefix(line, name+" "); ok {
+			return strconv.ParseFloat(strings.TrimSpace(value), 64)
+		}
+	}
+	return 0, fmt.Errorf("metric: no %s", name)
+}
+
+// get is the body of a GET that was answered with 200.
+func (b *Broker) get(path string) (string, error) {
+	answer, err := web.Get("http://" + b.HTTP + path)
+	if err != nil {
+		return "", err
+	}
+	defer answer.Body.Close()
+	body, err := io.ReadAll(answer.Body)
+	if err == nil && answer.StatusCode != http.StatusOK {
+		err = fmt.Errorf("http: %s answered %s", path, answer.Status)
+	}
+	return string(body), err
+}
+
+func (b *Broker) anonymous() (int64, error) {
+	file, err := os.Open(fmt.Sprintf("/proc/%d/status", b.PID()))
+	if err != nil {
+		return 0, err
+	}
+	defer file.Close()
+	for lines := bufio.NewScanner(file); lines.Scan(); {
+		if value, ok := strings.CutPrefix(lines.Text(), "RssAnon:"); ok {
+			kib, err := strconv.ParseInt(strings.Fields(value)[0], 10, 64)
+			return kib << 10, err
+		}
+	}
+	return 0, fmt.Errorf("memory: no RssAnon in %s", file.Name())
+}
