@@ -1,0 +1,170 @@
+package server
+
+import (
+	"github.com/letomq/leto/amqp"
+	"github.com/letomq/leto/codec"
+	"github.com/letomq/leto/engine"
+)
+
+// attachment is what a link is attached to: a producer, a consumer or a node.
+// It belongs to its connection's guard.
+type attachment struct {
+	conn *connection
+	link *amqp.Link
+	key  linkKey
+
+	producer *incoming
+	consumer *outgoing
+	node     *NodeLink
+
+	pending int    // publishes or settlements whose commit is awaited
+	then    func() // once pending is 0
+	gone    bool
+}
+
+func attachmentOf(l *amqp.Link) *attachment {
+	a, _ := l.Context.(*attachment)
+	return a
+}
+
+// settled notes that one awaited commit holds.
+func (a *attachment) settled() {
+	a.pending--
+	if a.pending == 0 && a.then != nil {
+		then := a.then
+		a.then = nil
+		then()
+	}
+}
+
+// attached decides over the peer's attach.
+func (c *connection) attached(ev *amqp.Event) {
+	l := ev.Link
+	a := &attachment{conn: c, link: l, key: linkKey{
+		identity: c.machine.Identity, container: c.machine.Remote.ContainerID, name: l.Name, sender: l.Sender(),
+	}}
+	terms, err := a.bind(ev.Attach)
+	if err != nil {
+		c.server.count.linksRefused.Add(1)
+		c.log.Debug().Str("link", l.Name).Err(err).Msg("link refused")
+		l.Refuse(err)
+		return
+	}
+	l.Context = a
+	c.links[a] = struct{}{}
+	c.server.count.links.Add(1)
+	if victim := c.server.names.claim(a); victim != nil {
+		c.log.Info().Str("link", l.Name).Str("container", a.key.container).Str("from", victim.conn.id).Msg("link taken over by a second attach")
+		if victim.conn == c {
+			victim.stolen()
+		} else {
+			victim.conn.mail.notify(notice{kind: noticeStolen, link: victim})
+		}
+	}
+	l.Accept(terms)
+	switch {
+	case a.producer != nil:
+		a.producer.topUp()
+	case a.node != nil:
+		a.node.opened()
+	}
+}
+
+// bind finds or makes what the link wants to be attached to.
+func (a *attachment) bind(at *codec.Attach) (amqp.Terms, *amqp.Error) {
+	terms := amqp.Terms{
+		Source: at.Source, Target: at.Target,
+		SndSettleMode: at.SndSettleMode, RcvSettleMode: at.RcvSettleMode,
+	}
+	if at.Properties != nil {
+		terms.Properties = codec.Map{} // some clients can't take a null where they sent a map
+	}
+	var err *amqp.Error
+	switch {
+	case at.Coordinator != nil:
+		err = amqp.Errorf(amqp.ConditionNotImplemented, "transactions aren't supported by this version")
+	case a.link.Sender():
+		err = a.bindConsumer(at, &terms)
+	default:
+		err = a.bindProducer(at, &terms)
+	}
+	return terms, err
+}
+
+// release gives up what the link is attached to.
+func (a *attachment) release(end func(*engine.Consumer)) {
+	if a.gone {
+		return
+	}
+	a.gone = true
+	switch {
+	case a.consumer != nil:
+		a.consumer.flush()
+		end(a.consumer.consumer)
+	case a.producer != nil:
+		a.producer.forgetPartial()
+		a.producer.producer.Close()
+	case a.node != nil:
+		a.node.closed()
+	}
+	a.conn.server.names.release(a)
+	a.conn.server.count.links.Add(-1)
+	delete(a.conn.links, a)
+}
+
+// stolen: the same container has attached the link again; the terminus is the thief's.
+func (a *attachment) stolen() {
+	if a.gone {
+		return
+	}
+	a.release(func(c *engine.Consumer) { c.Close(engine.ClosingClean) })
+	a.link.Detach(true, amqp.Errorf(amqp.ConditionStolen, "link %q was attached again by container %q", a.link.Name, a.key.container))
+}
+
+// endLinks gives up all links.
+func (c *connection) endLinks(how engine.Closing) {
+	if c.ended {
+		return
+	}
+	c.ended = true
+	c.settleDirty()
+	for a := range c.links {
+		a.release(func(consumer *engine.Consumer) { consumer.Close(how) })
+	}
+	c.server.count.sessions.Add(-int64(c.sessions))
+	c.sessions = 0
+}
+
+// after runs f once every commit that the links wait for holds.
+func after(links []*attachment, f func()) {
+	waiting := 0
+	for _, a := range links {
+		if a.pending == 0 {
+			continue
+		}
+		waiting++
+		before := a.then
+		a.then = func() {
+			if before != nil {
+				before()
+			}
+			if waiting--; waiting == 0 {
+				f()
+			}
+		}
+	}
+	if waiting == 0 {
+		f()
+	}
+}
+
+// linksOf returns the attachments of a session; of all sessions for nil.
+func (c *connection) linksOf(s *amqp.Session) []*attachment {
+	var all []*attachment
+	for a := range c.links {
+		if s == nil || a.link.Session() == s {
+			all = append(all, a)
+		}
+	}
+	return all
+}

@@ -1,0 +1,101 @@
+package server
+
+import (
+	"time"
+
+	"github.com/rs/zerolog"
+
+	"github.com/letomq/leto/amqp"
+)
+
+// Config is what a server tells its peers, and the limits of a connection.
+type Config struct {
+	// Name is the container-id of the broker; Version goes into open's properties.
+	Name, Version string
+
+	// MaxFrameSize in bytes, ≥ 512.
+	MaxFrameSize uint32
+	// MaxMessageSize in bytes; 0: no limit.
+	MaxMessageSize uint64
+	// ChannelMax is the highest channel number: sessions per connection, less one.
+	ChannelMax uint16
+	// HandleMax is the highest handle: links per session, less one.
+	HandleMax uint32
+	// IdleTimeout is how long a peer may be silent; half of it is announced. 0: for ever.
+	IdleTimeout time.Duration
+	// LinkCredit is how many messages a producer may have under way, and
+	// LinkCreditBytes how many bytes by the size of its last messages.
+	LinkCredit      uint32
+	LinkCreditBytes int64
+
+	// MaxConnections limits connections; one more is told so. 0: no limit.
+	MaxConnections int
+	// MaxPartialBytes limits the bytes of all messages that have arrived in part.
+	MaxPartialBytes int64
+	// HandshakeTimeout limits the time from accept to open.
+	HandshakeTimeout time.Duration
+	// WriteTimeout is how long a peer may leave a write unread before it is cut off.
+	WriteTimeout time.Duration
+
+	Log zerolog.Logger
+	Now func() time.Time
+}
+
+// Defaults returns the limits of the contract.
+func Defaults() Config {
+	return Config{
+		Name:             "leto",
+		MaxFrameSize:     64 << 10,
+		MaxMessageSize:   100 << 20,
+		ChannelMax:       255,
+		HandleMax:        1023,
+		IdleTimeout:      60 * time.Second,
+		LinkCredit:       1000,
+		LinkCreditBytes:  4 << 20,
+		MaxConnections:   10_000,
+		MaxPartialBytes:  128 << 20,
+		HandshakeTimeout: 10 * time.Second,
+		WriteTimeout:     30 * time.Second,
+		Log:              zerolog.Nop(),
+		Now:              time.Now,
+	}
+}
+
+// ListenerOptions are what differs from listener to listener.
+type ListenerOptions struct {
+	// AllowAnonymous offers SASL ANONYMOUS and, unless RequireSASL, a bare AMQP header.
+	AllowAnonymous bool
+	// RequireSASL refuses a bare AMQP header.
+	RequireSASL bool
+	// Verify decides over user and password for SASL PLAIN; nil: PLAIN isn't offered.
+	Verify func(user, password string) bool
+}
+
+func (o ListenerOptions) mechanisms() []amqp.Mechanism {
+	var m []amqp.Mechanism
+	if o.Verify != nil {
+		m = append(m, amqp.Plain(o.Verify))
+	}
+	if o.AllowAnonymous {
+		m = append(m, amqp.Anonymous())
+	}
+	return m
+}
+
+// Limits that no option changes, each with the reason for its size.
+const (
+	// consumerWindow is how many deliveries a consumer is given ahead of the
+	// socket: enough that a queue is visited once per half of it, few enough
+	// that a consumer that doesn't read holds up little.
+	consumerWindow = 512
+	// readBufferMin is what an idle connection holds; readBufferMax makes one
+	// system call fetch hundreds of small messages.
+	readBufferMin = 2 << 10
+	readBufferMax = 64 << 10
+	// inputPause is how many bytes of answers a peer may leave unread before
+	// its input is left unread too.
+	inputPause = 1 << 20
+	// lingerTimeout is how long what a peer still sends is read and dropped
+	// after our last byte, so that a reset doesn't destroy it.
+	lingerTimeout = time.Second
+)

@@ -1,0 +1,163 @@
+package server
+
+import (
+	"time"
+
+	"github.com/letomq/leto/amqp"
+	"github.com/letomq/leto/engine"
+)
+
+// handle acts on one event of the machine, under the guard.
+func (c *connection) handle(now time.Time, ev *amqp.Event) {
+	switch ev.Kind {
+	case amqp.EventTransfer, amqp.EventAborted:
+		if a := attachmentOf(ev.Link); a != nil && !a.gone {
+			switch {
+			case a.producer != nil:
+				a.producer.receive(now, ev)
+			case a.node != nil:
+				a.node.receive(ev)
+			}
+		}
+	case amqp.EventOutcome:
+		if a := attachmentOf(ev.Link); a != nil && !a.gone && a.consumer != nil {
+			a.consumer.outcome(ev)
+		} else if !ev.Settled {
+			ev.Session.Settle(ev.DeliveryID, ev.State.Outcome)
+		}
+	case amqp.EventFlow:
+		if a := attachmentOf(ev.Link); a != nil && !a.gone {
+			switch {
+			case a.consumer != nil:
+				a.consumer.flowed()
+			case a.node != nil && ev.Link.Sender():
+				a.node.flowed()
+			}
+		}
+	case amqp.EventAttached:
+		c.attached(ev)
+	case amqp.EventDetached:
+		c.detached(ev)
+	case amqp.EventLinkFailed:
+		c.failed("link", ev)
+		if a := attachmentOf(ev.Link); a != nil {
+			a.release(func(consumer *engine.Consumer) { consumer.Close(engine.ClosingClean) })
+		}
+	case amqp.EventBegun:
+		c.sessions++
+		c.server.count.sessions.Add(1)
+	case amqp.EventEnded:
+		c.endSession(ev.Session, true)
+	case amqp.EventSessionFailed:
+		c.failed("session", ev)
+		c.endSession(ev.Session, false)
+	case amqp.EventOpened:
+		c.opened()
+	case amqp.EventClosed:
+		c.settleDirty()
+		waiting := c.linksOf(nil)
+		c.endLinks(engine.ClosingClean)
+		after(waiting, func() { c.machine.Close(nil) })
+	case amqp.EventFailed:
+		c.failed("connection", ev)
+		c.cause = ev.Err
+		c.endLinks(engine.ClosingLost)
+	}
+}
+
+// opened answers the peer's open.
+func (c *connection) opened() {
+	c.nextTick = time.Time{} // the peer's idle time-out is known now
+	if c.refused {
+		c.server.count.connectionsRefused.Add(1)
+		c.machine.Refuse(amqp.Errorf(amqp.ConditionResourceLimitExceeded, "limit of %d connections is reached", c.server.cfg.MaxConnections))
+		return
+	}
+	c.machine.Accept(nil)
+	c.log.Debug().Str("container", c.machine.Remote.ContainerID).Str("user", c.machine.Identity).Msg("connection opened")
+}
+
+func (c *connection) detached(ev *amqp.Event) {
+	link, closed := ev.Link, ev.Closed
+	a := attachmentOf(link)
+	if a == nil {
+		link.Detach(closed, nil)
+		return
+	}
+	a.release(func(consumer *engine.Consumer) { consumer.CloseLink(closed) })
+	// What the peer sent before its detach gets its outcome before ours.
+	after([]*attachment{a}, func() { link.Detach(closed, nil) })
+}
+
+func (c *connection) endSession(s *amqp.Session, answer bool) {
+	waiting := c.linksOf(s)
+	for _, a := range waiting {
+		a.release(func(consumer *engine.Consumer) { consumer.Close(engine.ClosingClean) })
+	}
+	c.sessions--
+	c.server.count.sessions.Add(-1)
+	if answer {
+		after(waiting, func() { s.End(nil) })
+	}
+}
+
+func (c *connection) failed(scope string, ev *amqp.Event) {
+	c.server.count.protocolErrors.Add(1)
+	c.log.Info().Str("scope", scope).Err(ev.Err).Msg("peer's fault")
+}
+
+// open acts on letters, under the guard.
+func (c *connection) open(now time.Time, mail *letters) {
+	for i := range mail.confirms {
+		m := &mail.confirms[i]
+		if m.producer != nil {
+			m.producer.confirmed(m.ticket, m.refusal)
+		} else {
+			m.consumer.settledLater(m.ticket)
+		}
+	}
+	for i := range mail.deliveries {
+		p := &mail.deliveries[i]
+		if p.to.gone {
+			continue
+		}
+		if p.drained {
+			p.to.drained()
+		} else {
+			p.to.send(now, &p.delivery)
+		}
+	}
+	for i := range mail.notices {
+		c.notice(&mail.notices[i])
+	}
+}
+
+func (c *connection) notice(n *notice) {
+	switch n.kind {
+	case noticeRelief:
+		for a := range c.links {
+			if a.producer != nil && a.producer.starved {
+				a.producer.topUp()
+			}
+		}
+	case noticeShutdown:
+		c.settleDirty()
+		waiting := c.linksOf(nil)
+		c.endLinks(engine.ClosingClean)
+		after(waiting, func() {
+			c.machine.Close(amqp.Errorf(amqp.ConditionConnectionForced, "broker %s is shutting down", c.server.cfg.Name))
+			c.nextTick = c.machine.Tick(c.server.cfg.Now())
+		})
+	case noticeEnded:
+		if a := n.consumer.attachment; !a.gone {
+			a.release(func(consumer *engine.Consumer) { consumer.Close(engine.ClosingClean) })
+			a.link.Detach(true, toWire(n.err))
+		}
+	case noticeStolen:
+		n.link.stolen()
+	case noticeNode:
+		if !n.link.gone {
+			n.link.node.flowed()
+		}
+	}
+}

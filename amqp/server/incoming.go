@@ -1,0 +1,231 @@
+package server
+
+import (
+	"bytes"
+	"slices"
+	"time"
+
+	"github.com/letomq/leto/amqp"
+	"github.com/letomq/leto/codec"
+	"github.com/letomq/leto/engine"
+)
+
+// incoming is a link on which the peer publishes.
+type incoming struct {
+	*attachment
+	producer  *engine.Producer
+	anonymous bool
+	durable   bool // what a message without header.durable is
+	canReject bool // the peer's source lists rejected among its outcomes, or lists none
+
+	tag     []byte // of the delivery that is arriving, on an anonymous link
+	partial []byte // fragments of the message that is arriving
+	size    int64  // moving average of message sizes, in bytes
+	starved bool   // credit was withheld for want of memory
+}
+
+func (a *attachment) bindProducer(at *codec.Attach, terms *amqp.Terms) *amqp.Error {
+	target := at.Target
+	if target == nil {
+		return amqp.Errorf(amqp.ConditionNotFound, "target is null and no link %q is known to resume", at.Name)
+	}
+	if n := a.conn.server.nodes.find(target.Address.Value); n != nil && !target.Dynamic {
+		return a.bindNode(n, at, target.Address.Value)
+	}
+	routing, err := routingOf(target.Capabilities)
+	if err != nil {
+		return err
+	}
+	spec := engine.ProducerSpec{Address: target.Address.Value, Routing: routing, Dynamic: target.Dynamic, By: a.principal()}
+	switch {
+	case target.Dynamic && target.Address.Set:
+		return amqp.Errorf(amqp.ConditionInvalidField, "target.address must be null when a dynamic node is asked for")
+	case target.Dynamic:
+		spec.Lifetime = lifetimeOf(target.DynamicNodeProperties)
+	case target.Address.Value == "":
+		spec.Anonymous = true
+	}
+	p := &incoming{attachment: a, anonymous: spec.Anonymous, canReject: canReject(at.Source)}
+	producer, failure := a.conn.server.broker.Producer(spec, p)
+	if failure != nil {
+		return toWire(failure)
+	}
+	p.producer = producer
+	if !p.anonymous {
+		p.durable = a.conn.server.broker.Settings(producer.Address()).DefaultDurable
+	}
+	a.producer = p
+
+	actual := *target
+	actual.Durable, actual.Timeout = 0, 0
+	if target.Dynamic {
+		actual.Address = codec.Some(producer.Address())
+		actual.DynamicNodeProperties = lifetimeProperties(spec.Lifetime)
+	}
+	actual.Capabilities = capabilitiesOf(target.Capabilities, producer.Routing())
+	terms.Target = &actual
+	return nil
+}
+
+func canReject(s *codec.Source) bool {
+	return s == nil || len(s.Outcomes) == 0 || slices.Contains(s.Outcomes, "amqp:rejected:list")
+}
+
+func (a *attachment) principal() engine.Principal {
+	return engine.Principal{Container: a.key.container, Connection: a.conn.id}
+}
+
+// receive takes one fragment of a delivery.
+func (p *incoming) receive(now time.Time, ev *amqp.Event) {
+	if ev.Kind == amqp.EventAborted {
+		p.forgetPartial()
+		p.topUp()
+		return
+	}
+	if ev.First && ev.State.Transactional || ev.Last && ev.State.Transactional {
+		p.link.Fail(amqp.Errorf("amqp:transaction:unknown-id", "transaction %x isn't known", ev.State.TxnID))
+		return
+	}
+	if ev.First && p.anonymous {
+		p.tag = append(p.tag[:0], ev.Tag...)
+	}
+	if ev.First && ev.Last {
+		p.publish(now, ev, ev.Payload, false)
+		return
+	}
+	if !p.collect(ev.Payload) || !ev.Last {
+		return
+	}
+	whole := p.partial
+	p.conn.server.count.partial.Add(-int64(len(whole)))
+	p.partial = nil
+	p.publish(now, ev, whole, true)
+}
+
+// collect keeps a fragment, within the budget that all partial messages share.
+func (p *incoming) collect(fragment []byte) bool {
+	s := p.conn.server
+	if s.count.partial.Add(int64(len(fragment))) > s.cfg.MaxPartialBytes {
+		s.count.partial.Add(-int64(len(fragment)))
+		p.link.Fail(amqp.Errorf(amqp.ConditionResourceLimitExceeded, "messages that have arrived in part take more than %d bytes", s.cfg.MaxPartialBytes))
+		return false
+	}
+	p.partial = append(p.partial, fragment...)
+	return true
+}
+
+func (p *incoming) forgetPartial() {
+	p.conn.server.count.partial.Add(-int64(len(p.partial)))
+	p.partial = nil
+}
+
+// ticketSettled marks the ticket of a message that needs no outcome.
+const ticketSettled = 1 << 32
+
+// publish hands a whole message to the engine. owned: its bytes are ours to keep.
+func (p *incoming) publish(now time.Time, ev *amqp.Event, encoded []byte, owned bool) {
+	p.conn.server.count.messagesIn.Add(1)
+	p.size += (int64(len(encoded)) - p.size) / 8
+	m, refusal := p.message(now, ev, encoded, owned)
+	if refusal != nil {
+		p.refuse(ev.DeliveryID, ev.Settled, refusal)
+		p.topUp()
+		return
+	}
+	ticket := uint64(ev.DeliveryID)
+	if ev.Settled {
+		ticket |= ticketSettled
+	}
+	result, decided := p.producer.Publish(m, ticket)
+	switch {
+	case !decided:
+		p.pending++
+	case result.Verdict == engine.Accepted:
+		if !ev.Settled {
+			ev.Session.Dispose(ev.DeliveryID, codec.Outcome{Kind: codec.StateAccepted})
+		}
+	default:
+		p.decide(ticket, &result)
+	}
+	p.topUp()
+}
+
+// confirmed: the commit of a message holds, or it was refused.
+func (p *incoming) confirmed(ticket uint64, refusal *engine.Result) {
+	switch {
+	case refusal != nil:
+		p.decide(ticket, refusal)
+	case ticket&ticketSettled == 0:
+		p.link.Session().Dispose(uint32(ticket), codec.Outcome{Kind: codec.StateAccepted})
+	}
+	p.settled()
+	if !p.gone {
+		p.topUp()
+	}
+}
+
+// Confirmed is the engine's Confirmer.
+func (p *incoming) Confirmed(ticket uint64, r engine.Result) {
+	c := confirm{producer: p, ticket: ticket}
+	if r.Verdict != engine.Accepted {
+		c.refusal = &r
+	}
+	p.conn.mail.confirm(c)
+}
+
+func (p *incoming) decide(ticket uint64, r *engine.Result) {
+	id, settled := uint32(ticket), ticket&ticketSettled != 0
+	if r.Verdict == engine.Released {
+		if !settled {
+			p.link.Session().Dispose(id, codec.Outcome{Kind: codec.StateReleased})
+		}
+		return
+	}
+	e := amqp.Errorf(codec.Symbol(r.Condition), "%s", r.Description)
+	e.Info = codec.Map{{Key: codec.Symbol("queue"), Value: r.Queue}, {Key: codec.Symbol("reason"), Value: r.Reason}}
+	p.refuse(id, settled, e)
+}
+
+// refuse rejects a delivery; where the sender can't be told so, the link goes.
+func (p *incoming) refuse(id uint32, settled bool, e *amqp.Error) {
+	if p.anonymous {
+		e.Info = append(e.Info, codec.Pair{Key: codec.Symbol("delivery-tag"), Value: bytes.Clone(p.tag)})
+	}
+	switch {
+	case settled && !p.anonymous && e.Condition != amqp.ConditionDecodeError:
+		// At most once was asked for, and this is the time it isn't.
+		p.conn.log.Debug().Str("link", p.link.Name).Err(e).Msg("settled message dropped")
+		return
+	case settled || !p.canReject:
+		p.link.Fail(e)
+		return
+	}
+	p.link.Session().Dispose(id, codec.Outcome{
+		Kind:  codec.StateRejected,
+		Error: &codec.ErrorInfo{Condition: e.Condition, Description: e.Description, Info: e.Info},
+	})
+}
+
+// topUp gives the peer credit anew once half of it is used: by count, and by
+// bytes at the size its messages have. What waits for its commit is under way still.
+func (p *incoming) topUp() {
+	if p.gone || !p.link.Live() {
+		return
+	}
+	cfg := &p.conn.server.cfg
+	target := int64(cfg.LinkCredit)
+	if p.size > 0 && cfg.LinkCreditBytes > 0 {
+		target = max(min(target, cfg.LinkCreditBytes/p.size), 1)
+	}
+	credit := p.link.Credit()
+	room := target - int64(p.pending)
+	if credit > target/2 || room <= credit {
+		return
+	}
+	if p.conn.server.broker.Pressure() {
+		p.starved = true
+		return
+	}
+	p.starved = false
+	p.link.Grant(uint32(room))
+}

@@ -1,0 +1,140 @@
+package server
+
+import (
+	"github.com/letomq/leto/amqp"
+	"github.com/letomq/leto/codec"
+	"github.com/letomq/leto/engine"
+	"github.com/letomq/leto/engine/queue"
+)
+
+// supportedOutcomes are what a receiver may give [3.4].
+var supportedOutcomes = []codec.Symbol{"amqp:accepted:list", "amqp:rejected:list", "amqp:released:list", "amqp:modified:list"}
+
+// outcome collects the receiver's outcome of one delivery.
+func (o *outgoing) outcome(ev *amqp.Event) {
+	if ev.State.Transactional {
+		ev.Session.End(amqp.Errorf("amqp:transaction:unknown-id", "transaction %x isn't known", ev.State.TxnID))
+		o.conn.endSession(ev.Session, false)
+		return
+	}
+	handle, _ := ev.Ref.(*queue.Entry)
+	if handle == nil { // a browser owns nothing
+		if !ev.Settled {
+			ev.Session.Settle(ev.DeliveryID, ev.State.Outcome)
+		}
+		return
+	}
+	verdict := outcomeOf(&ev.State.Outcome, &o.fallback)
+	o.settle(engine.Settlement{Handle: handle, Acquisition: uint32(ev.RefN)}, verdict)
+	if !ev.Settled {
+		o.ids = append(o.ids, ev.DeliveryID)
+		o.answer = codec.Outcome{Kind: ev.State.Kind, DeliveryFailed: verdict.Failed, UndeliverableHere: verdict.UndeliverableHere}
+	}
+}
+
+// settle collects a settlement; neighbours with the same outcome go to the queue together.
+func (o *outgoing) settle(s engine.Settlement, verdict engine.Outcome) {
+	if len(o.batch) > 0 && !(same(&o.verdict, &verdict) && len(o.batch) < consumerWindow) {
+		o.flush()
+	}
+	o.batch = append(o.batch, s)
+	o.verdict = verdict
+	if !o.inDirty {
+		o.inDirty = true
+		o.conn.dirty = append(o.conn.dirty, o)
+	}
+}
+
+func same(a, b *engine.Outcome) bool {
+	return a.Kind == b.Kind && a.Failed == b.Failed && a.UndeliverableHere == b.UndeliverableHere &&
+		len(a.Annotations)+len(b.Annotations) == 0 &&
+		a.Condition == b.Condition && a.Description == b.Description
+}
+
+// flush hands the collected settlements to the queue.
+func (o *outgoing) flush() {
+	if len(o.batch) == 0 {
+		return
+	}
+	o.tickets++
+	held := o.consumer.Settle(o.batch, o.verdict, o.tickets)
+	clear(o.batch)
+	o.batch = o.batch[:0]
+	if held {
+		for _, id := range o.ids {
+			o.link.Session().Settle(id, o.answer)
+		}
+		o.ids = o.ids[:0]
+		return
+	}
+	o.pending++
+	if len(o.ids) > 0 {
+		if o.waiting == nil {
+			o.waiting = make(map[uint64]settling)
+		}
+		o.waiting[o.tickets] = settling{ids: o.ids, answer: o.answer}
+		o.ids = nil
+	}
+}
+
+// settledLater: the commit of a flush holds.
+func (o *outgoing) settledLater(ticket uint64) {
+	if w, ok := o.waiting[ticket]; ok {
+		delete(o.waiting, ticket)
+		for _, id := range w.ids {
+			o.link.Session().Settle(id, w.answer)
+		}
+	}
+	o.settled()
+}
+
+// outcomeOf is the engine's form of a state; fallback stands for none, for one
+// that isn't terminal and for one nobody knows.
+func outcomeOf(s *codec.Outcome, fallback *engine.Outcome) engine.Outcome {
+	switch s.Kind {
+	case codec.StateAccepted:
+		return engine.Outcome{Kind: engine.Accepted}
+	case codec.StateReleased:
+		return engine.Outcome{Kind: engine.Released}
+	case codec.StateRejected:
+		o := engine.Outcome{Kind: engine.Rejected}
+		if s.Error != nil {
+			o.Condition, o.Description = string(s.Error.Condition), s.Error.Description
+		}
+		return o
+	case codec.StateModified:
+		return engine.Outcome{
+			Kind: engine.Modified, Failed: s.DeliveryFailed, UndeliverableHere: s.UndeliverableHere,
+			Annotations: annotationsOf(s.Annotations),
+		}
+	}
+	return *fallback
+}
+
+// annotationsOf returns what a modified outcome adds to the message's
+// annotations. A map that isn't one of annotations, with string keys for
+// example, adds nothing: the outcome itself is clear enough to act on.
+func annotationsOf(encoded []byte) []engine.Annotation {
+	if encoded == nil {
+		return nil
+	}
+	m, err := codec.ReadAnnotations(encoded)
+	if err != nil {
+		return nil
+	}
+	var all []engine.Annotation
+	for _, p := range m {
+		key, isSymbol := p.Key.(codec.Symbol)
+		value, isRaw := p.Value.(codec.Raw)
+		if isSymbol && isRaw {
+			all = append(all, engine.Annotation{Key: string(key), Value: queue.Encoded(value)})
+		}
+	}
+	return all
+}
+
+// defaultOutcome is what a source says of deliveries settled without a state; else released.
+func defaultOutcome(d *codec.Outcome) engine.Outcome {
+	released := engine.Outcome{Kind: engine.Released}
+	return outcomeOf(d, &released)
+}

@@ -1,0 +1,256 @@
+package server
+
+import (
+	"time"
+
+	"github.com/letomq/leto/amqp"
+	"github.com/letomq/leto/codec"
+	"github.com/letomq/leto/engine"
+)
+
+// outgoing is a link on which the peer consumes.
+type outgoing struct {
+	*attachment
+	consumer *engine.Consumer
+	browsing bool
+	settles  bool // deliveries are sent settled
+	retires  bool // and are accepted here, since the queue must know first whether they fit
+	fallback engine.Outcome
+
+	// Deliveries since the attach: limit is how many the queue may have given,
+	// taken how many of them reached the link. limit ≥ taken.
+	limit, taken uint64
+	drainLimit   uint64
+	drainDue     bool // go on draining once the link has sent what it has
+	inRefill     bool
+
+	// Settlements of one outcome not yet handed to the queue.
+	batch   []engine.Settlement
+	verdict engine.Outcome
+	ids     []uint32 // of them, those the peer left for us to settle
+	answer  codec.Outcome
+	inDirty bool
+
+	tickets uint64
+	waiting map[uint64]settling
+}
+
+// settling are deliveries to be settled once their outcome is committed.
+type settling struct {
+	ids    []uint32
+	answer codec.Outcome
+}
+
+func (a *attachment) bindConsumer(at *codec.Attach, terms *amqp.Terms) *amqp.Error {
+	source := at.Source
+	switch {
+	case source == nil && at.Target == nil:
+		return amqp.Errorf(amqp.ConditionInvalidField, "source and target are both null")
+	case source == nil:
+		return amqp.Errorf(amqp.ConditionNotFound, "source is null and no subscription %q is known", at.Name)
+	}
+	if n := a.conn.server.nodes.find(source.Address.Value); n != nil && !source.Dynamic {
+		return a.bindNode(n, at, source.Address.Value)
+	}
+	routing, err := routingOf(source.Capabilities)
+	if err != nil {
+		return err
+	}
+	o := &outgoing{attachment: a, settles: at.SndSettleMode == codec.SettleSettled, fallback: defaultOutcome(&source.DefaultOutcome)}
+	spec := engine.ConsumerSpec{
+		Address: source.Address.Value,
+		Routing: routing,
+		Dynamic: source.Dynamic,
+		Browse:  source.DistributionMode == "copy",
+		Settled: o.settles && at.MaxMessageSize == 0,
+		Subscription: engine.Subscription{
+			Name:    at.Name,
+			Durable: source.Durable > 0 || source.ExpiryPolicy == "never",
+			Steal:   true,
+		},
+		By: a.principal(),
+	}
+	switch {
+	case source.Dynamic && source.Address.Set:
+		return amqp.Errorf(amqp.ConditionInvalidField, "source.address must be null when a dynamic node is asked for")
+	case source.Dynamic:
+		spec.Lifetime = lifetimeOf(source.DynamicNodeProperties)
+	case source.Address.Value == "":
+		return amqp.Errorf(amqp.ConditionInvalidField, "source.address is missing")
+	}
+	consumer, failure := a.conn.server.broker.Consumer(spec, o)
+	if failure != nil {
+		return toWire(failure)
+	}
+	o.consumer = consumer
+	o.browsing = consumer.Browsing()
+	o.retires = o.settles && !spec.Settled && !o.browsing
+	a.consumer = o
+
+	actual := *source
+	// What is attached doesn't survive this process yet, and says so.
+	actual.Durable = 0
+	actual.Filter = nil // none is applied
+	if actual.DistributionMode == "" {
+		actual.DistributionMode = "move"
+	}
+	if source.Dynamic {
+		actual.Address = codec.Some(consumer.Address())
+		actual.DynamicNodeProperties = lifetimeProperties(spec.Lifetime)
+	}
+	actual.Outcomes = supportedOutcomes
+	actual.Capabilities = capabilitiesOf(source.Capabilities, consumer.Routing())
+	terms.Source = &actual
+	return nil
+}
+
+// Deliver is the engine's Sink; it is called under the queue's guard.
+func (o *outgoing) Deliver(d engine.Delivery) { o.conn.mail.deliver(parcel{to: o, delivery: d}) }
+
+// Drained is the engine's Sink.
+func (o *outgoing) Drained() { o.conn.mail.deliver(parcel{to: o, drained: true}) }
+
+// Settled is the engine's Sink.
+func (o *outgoing) Settled(ticket uint64) { o.conn.mail.confirm(confirm{consumer: o, ticket: ticket}) }
+
+// Ended is the engine's Sink.
+func (o *outgoing) Ended(err error) {
+	o.conn.mail.notify(notice{kind: noticeEnded, consumer: o, err: err})
+}
+
+// flowed: the receiver's credit changed.
+func (o *outgoing) flowed() {
+	o.link.SetAvailable(o.consumer.Available())
+	if o.link.Draining() {
+		o.drain()
+		return
+	}
+	o.drainDue = false
+	o.raise(true)
+}
+
+// allowed returns the limit that credit and the window ahead of the socket allow.
+func (o *outgoing) allowed() (limit uint64, byCredit bool) {
+	credit := o.taken + uint64(max(o.link.Credit(), 0))
+	window := o.taken + uint64(max(consumerWindow-o.link.Queued(), 0))
+	if credit <= window {
+		return credit, true
+	}
+	return window, false
+}
+
+// raise lets the queue give more, in steps worth a visit, unless now.
+func (o *outgoing) raise(now bool) {
+	if o.gone || o.drainDue {
+		return
+	}
+	limit, byCredit := o.allowed()
+	if limit == o.limit || limit < o.limit && !byCredit {
+		return
+	}
+	if !now && limit > o.limit && limit-o.limit < consumerWindow/2 && o.limit > o.taken {
+		return
+	}
+	o.limit = limit
+	o.consumer.SetLimit(limit)
+}
+
+// drain has the queue give what it has, a window at a time.
+func (o *outgoing) drain() {
+	limit, _ := o.allowed()
+	if limit == o.taken && o.link.Credit() > 0 {
+		o.drainDue = true // the link is full: the socket comes first
+		o.wantRefill()
+		return
+	}
+	o.drainDue = false
+	o.limit, o.drainLimit = limit, limit
+	o.consumer.Drain(limit)
+}
+
+// drained: the queue has given what it had, up to the limit of the drain.
+func (o *outgoing) drained() {
+	if !o.link.Draining() {
+		return // the receiver has thought better of it
+	}
+	if o.taken >= o.drainLimit && o.link.Credit() > 0 {
+		o.drainDue = true
+		o.wantRefill()
+		return
+	}
+	o.limit = o.taken
+	o.link.SetAvailable(o.consumer.Available())
+	o.link.Drained()
+}
+
+func (o *outgoing) wantRefill() {
+	if !o.inRefill {
+		o.inRefill = true
+		o.conn.refill = append(o.conn.refill, o)
+	}
+}
+
+// topUp lets queues give more to the links that have sent what they had.
+func (c *connection) topUp() {
+	if len(c.refill) == 0 {
+		return
+	}
+	n := 0
+	for _, o := range c.refill {
+		o.inRefill = false
+		switch {
+		case o.gone:
+		case o.link.Queued() > consumerWindow/2:
+			o.inRefill = true
+			c.refill[n] = o
+			n++
+		case o.drainDue:
+			o.drain()
+		default:
+			o.raise(false)
+		}
+	}
+	clear(c.refill[n:])
+	c.refill = c.refill[:n]
+}
+
+// send puts a delivery on the link.
+func (o *outgoing) send(now time.Time, d *engine.Delivery) {
+	o.taken++
+	o.wantRefill()
+	m := d.Message
+	out := amqp.Sending{Body: m.Payload, Format: m.Format, Settled: o.settles}
+	if !o.settles && !o.browsing {
+		out.Ref, out.RefN = d.Handle, uint64(d.Acquisition)
+	}
+	h := headerOf(now, d)
+	out.HeaderSize = uint8(len(h.Append(out.Header[:0])))
+	if len(d.Annotations) > 0 {
+		head, rest, err := annotate(m.Payload, d.Annotations)
+		if err != nil {
+			o.conn.log.Error().Err(err).Str("queue", o.consumer.Queue()).Uint64("number", d.Number).Msg("annotations of a message can't be merged")
+		} else {
+			out.Head, out.Body = head, rest
+		}
+	}
+	size := uint64(int(out.HeaderSize) + len(out.Head) + len(out.Body))
+	if limit := o.link.PeerMaxMessage(); limit > 0 && size > limit {
+		o.tooLarge(d, size)
+		return
+	}
+	o.conn.server.count.messagesOut.Add(1)
+	o.link.Send(out)
+	if o.retires {
+		o.settle(engine.Settlement{Handle: d.Handle, Acquisition: d.Acquisition}, engine.Outcome{Kind: engine.Accepted})
+	}
+}
+
+// tooLarge hands a message back that the peer has said it can't take: others may.
+func (o *outgoing) tooLarge(d *engine.Delivery, size uint64) {
+	o.conn.log.Warn().Str("queue", o.consumer.Queue()).Uint64("number", d.Number).Uint64("bytes", size).
+		Uint64("max", o.link.PeerMaxMessage()).Msg("message is larger than the consumer takes; left for others")
+	if o.browsing {
+		return
+	}
+	o.settle(engine.Settlement{Handle: d.Handle, Acquisition: d.Acquisition}, engine.Outcome{Kind: engine.Modified, UndeliverableHere: true})
+}

@@ -1,0 +1,220 @@
+package server
+
+import (
+	"context"
+	"crypto/rand"
+	"errors"
+	"net"
+	"sync"
+	"time"
+
+	"github.com/letomq/leto/amqp"
+	"github.com/letomq/leto/codec"
+	"github.com/letomq/leto/engine"
+)
+
+// Server serves AMQP connections on any number of listeners. All methods may
+// be called from any goroutine.
+type Server struct {
+	cfg    Config
+	broker *engine.Broker
+	count  counters
+	names  registry
+	nodes  nodes
+
+	mu          sync.Mutex
+	connections map[*connection]struct{}
+	listeners   map[net.Listener]struct{}
+	closed      bool
+	serial      uint64
+
+	wg     sync.WaitGroup
+	stop   chan struct{}
+	relief func()
+}
+
+// New makes a server for the queues of broker. Shutdown ends it.
+func New(cfg Config, broker *engine.Broker) *Server {
+	s := &Server{
+		cfg:         cfg,
+		broker:      broker,
+		connections: make(map[*connection]struct{}),
+		listeners:   make(map[net.Listener]struct{}),
+		stop:        make(chan struct{}),
+	}
+	s.relief = broker.OnRelief(s.relieved)
+	s.wg.Go(s.watchWrites)
+	return s
+}
+
+// Serve accepts connections until Shutdown, or until l fails for good. It
+// returns net.ErrClosed after Shutdown.
+func (s *Server) Serve(l net.Listener, o ListenerOptions) error {
+	s.mu.Lock()
+	if s.closed {
+		s.mu.Unlock()
+		l.Close()
+		return net.ErrClosed
+	}
+	s.listeners[l] = struct{}{}
+	s.mu.Unlock()
+	defer func() {
+		s.mu.Lock()
+		delete(s.listeners, l)
+		s.mu.Unlock()
+	}()
+	var pause time.Duration
+	for {
+		socket, err := l.Accept()
+		if err != nil {
+			if s.stopping() || errors.Is(err, net.ErrClosed) {
+				return net.ErrClosed
+			}
+			// Out of descriptors, most likely: what helps is that others close.
+			pause = min(max(2*pause, 5*time.Millisecond), time.Second)
+			s.cfg.Log.Warn().Err(err).Dur("pause", pause).Msg("accept failed")
+			select {
+			case <-time.After(pause):
+				continue
+			case <-s.stop:
+				return net.ErrClosed
+			}
+		}
+		pause = 0
+		s.accept(socket, o)
+	}
+}
+
+func (s *Server) stopping() bool {
+	select {
+	case <-s.stop:
+		return true
+	default:
+		return false
+	}
+}
+
+func (s *Server) accept(socket net.Conn, o ListenerOptions) {
+	s.mu.Lock()
+	if s.closed {
+		s.mu.Unlock()
+		socket.Close()
+		return
+	}
+	s.serial++
+	c := newConnection(s, socket, o, s.serial)
+	c.refused = s.cfg.MaxConnections > 0 && len(s.connections) >= s.cfg.MaxConnections
+	if c.refused && len(s.connections) >= s.cfg.MaxConnections+refusalsAtOnce {
+		// Not even a refusal is affordable.
+		s.mu.Unlock()
+		s.count.connectionsRefused.Add(1)
+		socket.Close()
+		return
+	}
+	s.connections[c] = struct{}{}
+	s.mu.Unlock()
+	s.count.connections.Add(1)
+	s.count.connectionsTotal.Add(1)
+	s.wg.Go(c.readLoop)
+	s.wg.Go(c.writeLoop)
+}
+
+// refusalsAtOnce is how many connections above the limit are told why they are refused.
+const refusalsAtOnce = 64
+
+func (s *Server) forget(c *connection) {
+	s.mu.Lock()
+	delete(s.connections, c)
+	s.mu.Unlock()
+	s.count.connections.Add(-1)
+}
+
+func (s *Server) each(f func(*connection)) {
+	s.mu.Lock()
+	all := make([]*connection, 0, len(s.connections))
+	for c := range s.connections {
+		all = append(all, c)
+	}
+	s.mu.Unlock()
+	for _, c := range all {
+		f(c)
+	}
+}
+
+// relieved has producers that wait for credit looked at again.
+func (s *Server) relieved() {
+	s.each(func(c *connection) { c.mail.notify(notice{kind: noticeRelief}) })
+}
+
+// watchWrites cuts off peers that leave a write unread for too long.
+func (s *Server) watchWrites() {
+	ticker := time.NewTicker(time.Second)
+	defer ticker.Stop()
+	for {
+		select {
+		case <-s.stop:
+			return
+		case <-ticker.C:
+		}
+		now := s.cfg.Now()
+		s.each(func(c *connection) {
+			if since := c.writingSince.Load(); since != 0 && now.UnixNano()-since > int64(s.cfg.WriteTimeout) {
+				s.count.writeTimeouts.Add(1)
+				c.log.Warn().Msg("peer doesn't read: connection cut off")
+				c.socket.Close()
+			}
+		})
+	}
+}
+
+// Shutdown stops accepting, closes every connection with
+// amqp:connection:forced behind what was decided, and waits for them; when ctx
+// ends first, the sockets are closed.
+func (s *Server) Shutdown(ctx context.Context) error {
+	s.mu.Lock()
+	if s.closed {
+		s.mu.Unlock()
+		return nil
+	}
+	s.closed = true
+	for l := range s.listeners {
+		l.Close()
+	}
+	s.mu.Unlock()
+	close(s.stop)
+	s.relief()
+	s.each(func(c *connection) { c.mail.notify(notice{kind: noticeShutdown}) })
+	done := make(chan struct{})
+	go func() { s.wg.Wait(); close(done) }()
+	select {
+	case <-done:
+		return nil
+	case <-ctx.Done():
+		s.each(func(c *connection) { c.socket.Close() })
+		<-done
+		return ctx.Err()
+	}
+}
+
+// machineConfig is the protocol machine's view of the configuration.
+func (s *Server) machineConfig(o ListenerOptions) amqp.Config {
+	m := amqp.Defaults()
+	m.Server = true
+	m.ContainerID = s.cfg.Name
+	m.MaxFrameSize = s.cfg.MaxFrameSize
+	m.MaxMessageSize = s.cfg.MaxMessageSize
+	m.ChannelMax = s.cfg.ChannelMax
+	m.HandleMax = s.cfg.HandleMax
+	m.IdleTimeout = s.cfg.IdleTimeout
+	m.HandshakeTimeout = s.cfg.HandshakeTimeout
+	m.OfferedCapabilities = []codec.Symbol{"ANONYMOUS-RELAY"}
+	m.Properties = codec.Map{
+		{Key: codec.Symbol("product"), Value: "leto"},
+		{Key: codec.Symbol("version"), Value: s.cfg.Version},
+		{Key: codec.Symbol("platform"), Value: platform},
+	}
+	m.Mechanisms = o.mechanisms()
+	m.RequireSASL = o.RequireSASL || !o.AllowAnonymous
+	_, _ = rand.Read(m.TagPrefix[:]) // never fails: crypto/rand
+	return m
+}

@@ -1,0 +1,37 @@
+package server
+
+import "sync/atomic"
+
+// Stats are the server's gauges and counters at one moment.
+type Stats struct {
+	Connections, Sessions, Links               int64
+	ConnectionsTotal, ConnectionsRefused       uint64
+	FramesIn, FramesOut, BytesIn, BytesOut     uint64
+	MessagesIn, MessagesOut                    uint64
+	ProtocolErrors, LinksRefused, WriteTimeout uint64
+	PartialBytes                               int64
+}
+
+type counters struct {
+	connections, sessions, links           atomic.Int64
+	connectionsTotal, connectionsRefused   atomic.Uint64
+	framesIn, framesOut, bytesIn, bytesOut atomic.Uint64
+	messagesIn, messagesOut                atomic.Uint64
+	protocolErrors, linksRefused           atomic.Uint64
+	writeTimeouts                          atomic.Uint64
+	partial                                atomic.Int64
+}
+
+// Stats returns the server's gauges and counters.
+func (s *Server) Stats() Stats {
+	c := &s.count
+	return Stats{
+		Connections: c.connections.Load(), Sessions: c.sessions.Load(), Links: c.links.Load(),
+		ConnectionsTotal: c.connectionsTotal.Load(), ConnectionsRefused: c.connectionsRefused.Load(),
+		FramesIn: c.framesIn.Load(), FramesOut: c.framesOut.Load(),
+		BytesIn: c.bytesIn.Load(), BytesOut: c.bytesOut.Load(),
+		MessagesIn: c.messagesIn.Load(), MessagesOut: c.messagesOut.Load(),
+		ProtocolErrors: c.protocolErrors.Load(), LinksRefused: c.linksRefused.Load(),
+		WriteTimeout: c.writeTimeouts.Load(), PartialBytes: c.partial.Load(),
+	}
+}
