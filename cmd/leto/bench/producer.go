@@ -1,0 +1,150 @@
+package bench
+
+import (
+	"context"
+	"errors"
+	"time"
+
+	"github.com/HdrHistogram/hdrhistogram-go"
+
+	"github.com/letomq/leto/amqp"
+	"github.com/letomq/leto/codec"
+)
+
+// producer sends its share on one link.
+type producer struct {
+	*peer
+	run     *run
+	id      uint32
+	share   uint64 // messages to send; 0: until the run's time is over
+	rate    float64
+	sent    uint64
+	settled uint64
+	refused uint64
+	latency *hdrhistogram.Histogram // from Send to the broker's outcome, nanoseconds
+	times   []int64                 // when a message was sent, by sequence modulo inflight
+	bodies  [][]byte                // in use until their outcome, by sequence modulo inflight
+	pool    int
+}
+
+func newProducer(r *run, id int, p *peer) *producer {
+	o := r.options
+	b := &producer{peer: p, run: r, id: uint32(id), rate: o.Rate / float64(o.Producers), latency: newHistogram()}
+	if o.Count > 0 {
+		b.share = o.Count / uint64(o.Producers)
+		if uint64(id) < o.Count%uint64(o.Producers) {
+			b.share++
+		}
+	}
+	// Settled messages are encoded at once: as many bodies as may wait for that.
+	b.pool = o.Inflight
+	b.times = make([]int64, b.pool)
+	b.bodies = make([][]byte, b.pool)
+	for i := range b.bodies {
+		b.bodies[i] = encode(o)
+	}
+	return b
+}
+
+// encode makes a message: header, and a data section whose stamp is filled in later.
+func encode(o *Options) []byte {
+	h := codec.Header{Durable: codec.Some(o.Durable)}
+	b := h.Append(nil)
+	body := make([]byte, o.Size)
+	for i := range body {
+		body[i] = byte(i)
+	}
+	return codec.AppendData(b, body)
+}
+
+// work sends until its share is out and settled, or the context ends.
+func (b *producer) work(ctx context.Context) error {
+	stop := b.run.stopSending
+	for ctx.Err() == nil {
+		next := b.fill(ctx, stop)
+		if b.finished(stop) {
+			return nil
+		}
+		deadline := time.Now().Add(100 * time.Millisecond)
+		if next > 0 {
+			deadline = time.Now().Add(next)
+		}
+		if err := b.step(deadline, b.handle); err != nil && !errors.Is(err, errDeadline) {
+			return err
+		}
+		b.run.sent.Add(b.drainSent())
+	}
+	return ctx.Err()
+}
+
+func (b *producer) drainSent() uint64 {
+	n := b.sent - b.run.reported[b.id]
+	b.run.reported[b.id] = b.sent
+	return n
+}
+
+func (b *producer) over(stop context.Context) bool {
+	return b.share > 0 && b.sent >= b.share || stop.Err() != nil
+}
+
+func (b *producer) finished(stop context.Context) bool {
+	if !b.over(stop) || b.link.Queued() > 0 {
+		return false
+	}
+	if err := b.flush(); err != nil {
+		return true
+	}
+	return b.run.options.Settled || b.settled == b.sent
+}
+
+// fill sends what credit, inflight and rate allow, and returns how long until
+// the rate allows the next; 0: something else has to happen first.
+func (b *producer) fill(ctx, stop context.Context) time.Duration {
+	for !b.over(stop) && b.link.Credit() > 0 {
+		if b.run.options.Settled {
+			if b.link.Queued() >= b.pool {
+				if b.flush() != nil || b.link.Queued() >= b.pool {
+					return 0
+				}
+			}
+		} else if b.sent-b.settled >= uint64(b.pool) {
+			return 0
+		}
+		if b.rate > 0 {
+			due := int64(float64(b.sent) / b.rate * 1e9)
+			if wait := due - b.run.clock.now(); wait > 0 {
+				return time.Duration(wait)
+			}
+		}
+		now := b.run.clock.now()
+		slot := b.sent % uint64(b.pool)
+		body := b.bodies[slot]
+		stamp{run: b.run.id, producer: b.id, sequence: b.sent, sent: now}.put(body[len(body)-b.run.options.Size:])
+		b.times[slot] = now
+		b.link.Send(amqp.Sending{Body: body, Settled: b.run.options.Settled, RefN: b.sent})
+		b.sent++
+		if b.rate > 0 {
+			continue
+		}
+		if b.sent%64 == 0 && b.machine.Encoded()+b.machine.Queued() > 64<<10 {
+			if b.flush() != nil {
+				return 0
+			}
+		}
+	}
+	return 0
+}
+
+func (b *producer) handle(ev *amqp.Event) {
+	if ev.Kind != amqp.EventOutcome {
+		return
+	}
+	b.settled++
+	if ev.State.Kind != codec.StateAccepted {
+		b.refused++
+	}
+	_ = b.latency.RecordValue(b.run.clock.now() - b.times[ev.RefN%uint64(b.pool)])
+	if !ev.Settled {
+		ev.Session.Settle(ev.DeliveryID, ev.State.Outcome)
+	}
+}
