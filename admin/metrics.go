@@ -1,0 +1,132 @@
+package admin
+
+import (
+	"fmt"
+	"net/http"
+	"runtime"
+
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/prometheus/client_golang/prometheus/collectors"
+	"github.com/prometheus/client_golang/prometheus/promhttp"
+)
+
+// metricsHandler serves a registry of its own: nothing that a library registers globally leaks in.
+func metricsHandler(o Options) (http.Handler, error) {
+	registry := prometheus.NewRegistry()
+	for _, c := range []prometheus.Collector{
+		&collector{o},
+		collectors.NewGoCollector(),
+		collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}),
+	} {
+		if err := registry.Register(c); err != nil {
+			return nil, fmt.Errorf("metrics: %w", err)
+		}
+	}
+	return promhttp.HandlerFor(registry, promhttp.HandlerOpts{MaxRequestsInFlight: 4}), nil
+}
+
+// collector reads the broker when a scrape asks. Series are sums over the node: one per queue would
+// drown a Prometheus once there are ten thousand queues.
+type collector struct{ Options }
+
+func desc(name, help string, labels ...string) *prometheus.Desc {
+	return prometheus.NewDesc("leto_"+name, help, labels, nil)
+}
+
+var (
+	buildInfo = desc("build_info", "Always 1; labels tell the node and its version.", "node", "version", "goversion")
+	ready     = desc("ready", "1 while the node takes clients.")
+
+	connections      = desc("connections", "Open AMQP connections.")
+	connectionsTotal = desc("connections_opened_total", "AMQP connections accepted.")
+	refused          = desc("connections_refused_total", "AMQP connections turned away because of limits.connections.")
+	sessions         = desc("sessions", "Open AMQP sessions.")
+	links            = desc("links", "Attached AMQP links.")
+	framesIn         = desc("frames_received_total", "AMQP frames read.")
+	framesOut        = desc("frames_sent_total", "AMQP frames written.")
+	bytesIn          = desc("network_received_bytes_total", "Bytes read from AMQP connections.")
+	bytesOut         = desc("network_sent_bytes_total", "Bytes written to AMQP connections.")
+	protocolErrors   = desc("protocol_errors_total", "Connections, sessions and links ended because the peer broke the protocol.")
+	linksRefused     = desc("links_refused_total", "Links detached right after they were attached.")
+	writeTimeouts    = desc("write_timeouts_total", "Connections cut off because the peer didn't read.")
+	messagesIn       = desc("messages_received_total", "Messages received from producers.")
+	messagesOut      = desc("messages_delivered_total", "Messages sent to consumers, redelivered ones included.")
+	partial          = desc("partial_bytes", "Bytes of messages that have arrived in part.")
+
+	addresses    = desc("addresses", "Addresses.")
+	queues       = desc("queues", "Queues, subscriptions and temporary ones included.")
+	consumers    = desc("consumers", "Consumers of all queues.")
+	messages     = desc("queue_messages_sum", "Messages in all queues: ready, or delivering (with consumers).", "state")
+	added        = desc("messages_added_total", "Messages put into queues.")
+	acknowledged = desc("messages_acknowledged_total", "Messages that a consumer accepted.")
+	expired      = desc("messages_expired_total", "Messages that expired in a queue.")
+	killed       = desc("messages_dead_lettered_total", "Messages taken out of a queue after a rejection or too many attempts.")
+	dropped      = desc("messages_dropped_total", "Messages that left a queue for nowhere.")
+	unrouted     = desc("messages_unroutable_total", "Messages that found no queue.")
+
+	memoryUsed  = desc("memory_used_bytes", "Bytes that messages hold, of limits.memory.")
+	memoryLimit = desc("memory_limit_bytes", "limits.memory; 0 is no limit.")
+	pressure    = desc("alarm", "1 while producers get no credit, by cause.", "kind")
+)
+
+func (c *collector) Describe(ch chan<- *prometheus.Desc) {
+	for _, d := range []*prometheus.Desc{
+		buildInfo, ready, connections, connectionsTotal, refused, sessions, links, framesIn, framesOut, bytesIn, bytesOut,
+		protocolErrors, linksRefused, writeTimeouts, messagesIn, messagesOut, partial,
+		addresses, queues, consumers, messages, added, acknowledged, expired, killed, dropped, unrouted,
+		memoryUsed, memoryLimit, pressure,
+	} {
+		ch <- d
+	}
+}
+
+func (c *collector) Collect(ch chan<- prometheus.Metric) {
+	gauge := func(d *prometheus.Desc, v float64, labels ...string) {
+		ch <- prometheus.MustNewConstMetric(d, prometheus.GaugeValue, v, labels...)
+	}
+	counter := func(d *prometheus.Desc, v uint64) {
+		ch <- prometheus.MustNewConstMetric(d, prometheus.CounterValue, float64(v))
+	}
+	gauge(buildInfo, 1, c.Name, c.Version, runtime.Version())
+	gauge(ready, one(c.Ready() == nil))
+
+	wire := c.Wire.Stats()
+	gauge(connections, float64(wire.Connections))
+	gauge(sessions, float64(wire.Sessions))
+	gauge(links, float64(wire.Links))
+	gauge(partial, float64(wire.PartialBytes))
+	counter(connectionsTotal, wire.ConnectionsTotal)
+	counter(refused, wire.ConnectionsRefused)
+	counter(framesIn, wire.FramesIn)
+	counter(framesOut, wire.FramesOut)
+	counter(bytesIn, wire.BytesIn)
+	counter(bytesOut, wire.BytesOut)
+	counter(protocolErrors, wire.ProtocolErrors)
+	counter(linksRefused, wire.LinksRefused)
+	counter(writeTimeouts, wire.WriteTimeout)
+	counter(messagesIn, wire.MessagesIn)
+	counter(messagesOut, wire.MessagesOut)
+
+	totals := c.Broker.Totals()
+	gauge(addresses, float64(totals.Addresses))
+	gauge(queues, float64(totals.Queues))
+	gauge(consumers, float64(totals.Consumers))
+	gauge(messages, float64(totals.Messages), "ready")
+	gauge(messages, float64(totals.Delivering), "delivering")
+	counter(added, totals.Added)
+	counter(acknowledged, totals.Acknowledged)
+	counter(expired, totals.Expired)
+	counter(killed, totals.Killed)
+	counter(dropped, totals.Dropped)
+	counter(unrouted, totals.Unrouted)
+	gauge(memoryUsed, float64(totals.Memory))
+	gauge(memoryLimit, float64(totals.MemoryLimit))
+	gauge(pressure, one(c.Broker.Pressure()), "memory")
+}
+
+func one(yes bool) float64 {
+	if yes {
+		return 1
+	}
+	return 0
+}

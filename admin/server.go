@@ -1,0 +1,185 @@
+// Package admin is the broker's HTTP side: health for orchestrators, metrics for Prometheus and a JSON API
+// for `leto queue` and scripts. It only looks: what it shows it asks of the small interfaces below.
+package admin
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log"
+	"net"
+	"net/http"
+	"time"
+
+	"github.com/rs/zerolog"
+
+	"github.com/letomq/leto/amqp/server"
+	"github.com/letomq/leto/engine"
+)
+
+// Broker is what admin asks of the engine.
+type Broker interface {
+	Queues() []engine.QueueInfo
+	Totals() engine.Totals
+	Pressure() bool
+}
+
+// Wire is what admin asks of the AMQP side.
+type Wire interface {
+	Stats() server.Stats
+}
+
+// Options is what the HTTP server needs to know. Broker, Wire and Ready are required.
+type Options struct {
+	Broker  Broker
+	Wire    Wire
+	Ready   func() error // nil: this node takes clients; else why not
+	Name    string       // of the node
+	Version string
+	// Verify checks a user for metrics and API; nil lets everybody in. Health is always open:
+	// whoever probes it rarely has a password, and it tells nothing.
+	Verify func(user, password string) bool
+	Log    zerolog.Logger
+
+	MaxConnections int           // more of them wait to be accepted
+	HeaderTimeout  time.Duration // from connecting to the end of the request's header
+	RequestTimeout time.Duration // from there to the end of the answer
+	IdleTimeout    time.Duration // between requests
+}
+
+// Defaults returns options with every bound set.
+func Defaults() Options {
+	return Options{
+		Log:            zerolog.Nop(),
+		MaxConnections: 128,
+		HeaderTimeout:  5 * time.Second,
+		RequestTimeout: 30 * time.Second,
+		IdleTimeout:    time.Minute,
+	}
+}
+
+// Validate reports what is missing or out of range.
+func (o Options) Validate() error {
+	switch {
+	case o.Broker == nil || o.Wire == nil || o.Ready == nil:
+		return errors.New("admin: broker, wire and ready must be set")
+	case o.MaxConnections < 1:
+		return errors.New("admin: connections must be 1 or more")
+	case o.HeaderTimeout <= 0 || o.RequestTimeout <= 0 || o.IdleTimeout <= 0:
+		return errors.New("admin: time-outs must be more than 0")
+	}
+	return nil
+}
+
+// maxHeader and maxBody bound what a request may bring: nothing served here needs more.
+const (
+	maxHeader = 16 << 10
+	maxBody   = 64 << 10
+)
+
+// Server answers HTTP on one listener.
+type Server struct {
+	http http.Server
+	max  int
+}
+
+// New makes a server; Serve starts it.
+func New(o Options) (*Server, error) {
+	if err := o.Validate(); err != nil {
+		return nil, err
+	}
+	handler, err := routes(o)
+	if err != nil {
+		return nil, err
+	}
+	return &Server{
+		max: o.MaxConnections,
+		http: http.Server{
+			Handler:           http.MaxBytesHandler(handler, maxBody),
+			ReadHeaderTimeout: o.HeaderTimeout,
+			ReadTimeout:       o.HeaderTimeout + o.RequestTimeout,
+			WriteTimeout:      o.RequestTimeout,
+			IdleTimeout:       o.IdleTimeout,
+			MaxHeaderBytes:    maxHeader,
+			ErrorLog:          log.New(complaints{o.Log}, "", 0),
+		},
+	}, nil
+}
+
+// Serve answers requests on l until Shutdown, and then returns net.ErrClosed.
+func (s *Server) Serve(l net.Listener) error {
+	err := s.http.Serve(limitConnections(l, s.max))
+	if errors.Is(err, http.ErrServerClosed) {
+		return net.ErrClosed
+	}
+	return err
+}
+
+// Shutdown stops accepting and lets requests under way finish until ctx ends; then it cuts them off.
+func (s *Server) Shutdown(ctx context.Context) error {
+	err := s.http.Shutdown(ctx)
+	if err != nil {
+		_ = s.http.Close() // the time-out is the error that counts
+	}
+	return err
+}
+
+// routes lays out the paths.
+func routes(o Options) (http.Handler, error) {
+	metrics, err := metricsHandler(o)
+	if err != nil {
+		return nil, err
+	}
+	mux := http.NewServeMux()
+	mux.Handle("GET /livez", health{})
+	mux.Handle("GET /readyz", health{{"node", o.Ready}})
+	mux.Handle("GET /metrics", guarded(o.Verify, metrics))
+	mux.Handle("GET /api/v1/queues", guarded(o.Verify, queueList(o.Broker)))
+	mux.HandleFunc("GET /{$}", func(w http.ResponseWriter, _ *http.Request) {
+		w.Header().Set("Content-Type", "text/plain; charset=utf-8")
+		fmt.Fprintf(w, "leto %s, node %s\n\n/livez\n/readyz\n/metrics\n/api/v1/queues\n", o.Version, o.Name)
+	})
+	mux.HandleFunc("/", func(w http.ResponseWriter, r *http.Request) {
+		if r.Method != http.MethodGet && r.Method != http.MethodHead {
+			problem(w, http.StatusMethodNotAllowed, r.Method+" is not served here; this version only reads")
+			return
+		}
+		problem(w, http.StatusNotFound, "no resource "+r.URL.Path)
+	})
+	return safeHeaders(mux), nil
+}
+
+// safeHeaders keeps browsers from guessing types and from framing or caching what changes every moment.
+func safeHeaders(next http.Handler) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		h := w.Header()
+		h.Set("X-Content-Type-Options", "nosniff")
+		h.Set("Content-Security-Policy", "default-src 'none'; frame-ancestors 'none'")
+		h.Set("Cache-Control", "no-store")
+		next.ServeHTTP(w, r)
+	})
+}
+
+// guarded asks for a user where users are known.
+func guarded(verify func(user, password string) bool, next http.Handler) http.Handler {
+	if verify == nil {
+		return next
+	}
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		user, password, given := r.BasicAuth()
+		if !given || !verify(user, password) {
+			w.Header().Set("WWW-Authenticate", `Basic realm="leto"`)
+			problem(w, http.StatusUnauthorized, "user or password missing or wrong")
+			return
+		}
+		next.ServeHTTP(w, r)
+	})
+}
+
+// complaints carries what net/http has to say into the log, at debug level: it is about the peers' slips.
+type complaints struct{ log zerolog.Logger }
+
+func (c complaints) Write(line []byte) (int, error) {
+	c.log.Debug().Bytes("detail", line[:max(len(line)-1, 0)]).Msg("http")
+	return len(line), nil
+}
