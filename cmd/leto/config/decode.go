@@ -72,7 +72,7 @@ func (d *decoder) mapping(path string, t *tree, into reflect.Value) {
 			d.fail(e.at, "%s is not supported by this version yet", generic(below))
 		default:
 			hint := ""
-			if near := closest(e.name, keysOf(into.Type(), path)); near != "" {
+			if near := Closest(e.name, keysOf(into.Type(), path)); near != "" {
 				hint = fmt.Sprintf("; did you mean %q?", near)
 			}
 			d.fail(e.at, "unknown key %q%s%s", e.name, in(path), hint)
@@ -80,7 +80,7 @@ func (d *decoder) mapping(path string, t *tree, into reflect.Value) {
 	}
 }
 
-// list replaces a slice; one whose items have a match is merged with the defaults by it.
+// list replaces a slice.
 func (d *decoder) list(path string, t *tree, into reflect.Value) {
 	if t.kind == null {
 		return
@@ -89,46 +89,18 @@ func (d *decoder) list(path string, t *tree, into reflect.Value) {
 		d.fail(t.at, "%s must be a list and is %s", path, t.kind)
 		return
 	}
-	defaults := into.Interface()
 	into.Set(reflect.MakeSlice(into.Type(), 0, len(t.values)))
 	for i, item := range t.values {
 		element := reflect.New(into.Type().Elem()).Elem()
 		d.value(fmt.Sprintf("%s.%d", path, i), item, element)
 		into.Set(reflect.Append(into, element))
 	}
-	if before, ok := defaults.([]AddressSettings); ok {
-		d.inherit(path, t, before, into.Addr().Interface().(*[]AddressSettings))
-	}
-}
-
-// inherit gives an entry the default's keys that it leaves out, and keeps defaults that no entry matches.
-func (d *decoder) inherit(path string, t *tree, before []AddressSettings, after *[]AddressSettings) {
-	seen := map[string]bool{}
-	for i, s := range *after {
-		if seen[s.Match] {
-			d.fail(t.values[i].at, "%s: match %q stands twice", path, s.Match)
-		}
-		seen[s.Match] = true
-	}
-	for _, def := range before {
-		i := slices.IndexFunc(*after, func(s AddressSettings) bool { return s.Match == def.Match })
-		if i < 0 {
-			*after = append(*after, def)
-			continue
-		}
-		from, to := reflect.ValueOf(def), reflect.ValueOf(&(*after)[i]).Elem()
-		for f := range to.NumField() {
-			if to.Field(f).IsZero() {
-				to.Field(f).Set(from.Field(f))
-			}
-		}
-	}
 }
 
 func setScalar(text string, into reflect.Value) error {
 	if w, ok := into.Interface().(worded); ok {
 		if !slices.Contains(w.words(), text) {
-			if near := closest(text, w.words()); near != "" {
+			if near := Closest(text, w.words()); near != "" {
 				return fmt.Errorf("%q is not one of %s; did you mean %q?", text, strings.Join(w.words(), ", "), near)
 			}
 			return fmt.Errorf("%q is not one of %s", text, strings.Join(w.words(), ", "))
@@ -156,12 +128,6 @@ func setScalar(text string, into reflect.Value) error {
 			return fmt.Errorf("%q is not a whole number from 0 to %d", text, uint64(1)<<into.Type().Bits()-1)
 		}
 		into.SetUint(n)
-	case reflect.Float64:
-		f, err := strconv.ParseFloat(text, 64)
-		if err != nil {
-			return fmt.Errorf("%q is not a number", text)
-		}
-		into.SetFloat(f)
 	default:
 		panic("config: no reader for " + into.Type().String())
 	}

@@ -11,8 +11,9 @@ var later = []string{
 	"listeners.tls", "listeners.websocket",
 	"limits.disk-free", "limits.bindings",
 	"address-settings.max-size-bytes", "address-settings.address-full-policy",
-	"address-settings.redistribution-delay", "address-settings.reject-policy",
-	"address-settings.count-on-loss", "address-settings.persist-delivery-count-before-delivery",
+	"address-settings.redelivery-delay", "address-settings.redelivery-delay-multiplier",
+	"address-settings.redelivery-collision-avoidance-factor", "address-settings.max-redelivery-delay",
+	"address-settings.redistribution-delay", "address-settings.persist-delivery-count-before-delivery",
 }
 
 func isLater(path string) bool { return slices.Contains(later, generic(path)) }

@@ -9,6 +9,8 @@ import (
 	"time"
 )
 
+func ptr[T any](v T) *T { return &v }
+
 // write puts text into leto.yaml in a fresh working directory, so that messages name it briefly.
 func write(t *testing.T, text string) string {
 	t.Helper()
@@ -54,10 +56,12 @@ func TestErrorsNameTheirPlace(t *testing.T) {
 			`leto.yaml:2:3: node.name needs a value and has nothing`},
 		{"not a boolean", "address-settings:\n  - match: a\n    auto-create-queues: yes\n",
 			`leto.yaml:3:25: address-settings.0.auto-create-queues: "yes" is neither true nor false`},
+		{"setting of a later version", "address-settings: [ { match: a, redelivery-delay: 5s } ]\n",
+			`leto.yaml:1:33: address-settings.redelivery-delay is not supported by this version yet`},
 		{"match missing", "address-settings:\n  - default-durable: false\n",
 			`leto.yaml:2:5: address-settings.0: needs a match, such as "orders.#"`},
 		{"match twice", "address-settings:\n  - match: a\n  - match: a\n",
-			`leto.yaml:3:5: address-settings: match "a" stands twice`},
+			`leto.yaml:3:12: address-settings.1.match: "a" stands twice`},
 		{"attempts", "address-settings: [ { match: a, max-delivery-attempts: 0 } ]\n",
 			`leto.yaml:1:56: address-settings.0.max-delivery-attempts: 0 is neither -1 (endless) nor 1 or more`},
 		{"bind without port", "http: { bind: 127.0.0.1 }\n",
@@ -197,8 +201,8 @@ limits:    { memory: 512MB, connections: 5, queues: 6 }
 address-settings:
   - match: "#"
     dead-letter-address: dead
-    redelivery-delay: 250
-    max-redelivery-delay: 10s
+    reject-policy: redeliver
+    count-on-loss: false
   - match: orders.#
     max-delivery-attempts: -1
     default-queue-routing-type: multicast
@@ -217,8 +221,7 @@ addresses:
 		Auth:      Auth{ptr(false), "users"},
 		Limits:    Limits{512_000_000, 5, 6},
 		AddressSettings: []AddressSettings{
-			{Match: "#", DeadLetterAddress: ptr("dead"), ExpiryAddress: ptr("ExpiryQueue"),
-				RedeliveryDelay: ptr(Millis(250 * time.Millisecond)), MaxRedeliveryDelay: ptr(Millis(10 * time.Second))},
+			{Match: "#", DeadLetterAddress: ptr("dead"), RejectPolicy: ptr(RejectRedeliver), CountOnLoss: ptr(false)},
 			{Match: "orders.#", MaxDeliveryAttempts: ptr(-1), DefaultQueueRouting: ptr(Multicast)},
 		},
 		Addresses: []Address{{"orders", Anycast, []Queue{{"orders"}, {"copy"}}}},
@@ -235,9 +238,8 @@ func TestSetReachesIntoLists(t *testing.T) {
 	file := write(t, "address-settings:\n  - match: orders.#\n    default-durable: true\n")
 	opts, err := Load(Sources{File: file, Set: []string{
 		"address-settings[orders.#].default-durable=false", // an item of the file, by its match
-		"address-settings.#.auto-create-queues=false",      // the default's, by its match
+		"address-settings.#.auto-create-queues=false",      // a new one; # needs no brackets
 		"address-settings.0.max-delivery-attempts=3",       // by number
-		"address-settings.new.default-durable=false",       // a new one
 		"listeners=[{bind: '127.0.0.1:0'}, {bind: '[::1]:0'}]",
 	}})
 	if err != nil {
@@ -245,8 +247,7 @@ func TestSetReachesIntoLists(t *testing.T) {
 	}
 	want := []AddressSettings{
 		{Match: "orders.#", DefaultDurable: ptr(false), MaxDeliveryAttempts: ptr(3)},
-		{Match: "#", AutoCreateQueues: ptr(false), DeadLetterAddress: ptr("DLQ"), ExpiryAddress: ptr("ExpiryQueue")},
-		{Match: "new", DefaultDurable: ptr(false)},
+		{Match: "#", AutoCreateQueues: ptr(false)},
 	}
 	if !reflect.DeepEqual(opts.AddressSettings, want) {
 		t.Errorf("got %+v", opts.AddressSettings)

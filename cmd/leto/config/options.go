@@ -13,6 +13,7 @@ import (
 	"net"
 	"net/netip"
 	"os"
+	"slices"
 	"strconv"
 	"time"
 )
@@ -134,7 +135,7 @@ const (
 
 func (Routing) words() []string { return []string{string(Anycast), string(Multicast)} }
 
-// Defaults are the values of what nobody tells.
+// Defaults are the values of what nobody tells. Those of address settings are the engine's.
 func Defaults() Options {
 	name, err := os.Hostname()
 	if err != nil || name == "" {
@@ -155,15 +156,8 @@ func Defaults() Options {
 			LinkCreditBytes: 4 << 20,
 		},
 		Limits: Limits{Memory: 256 << 20, Connections: 10_000, Queues: 100_000},
-		AddressSettings: []AddressSettings{{
-			Match:             "#",
-			DeadLetterAddress: ptr("DLQ"),
-			ExpiryAddress:     ptr("ExpiryQueue"),
-		}},
 	}
 }
-
-func ptr[T any](v T) *T { return &v }
 
 // Problem is one thing that Validate found wrong. Key is the path of the offending value.
 type Problem struct{ Key, Text string }
@@ -213,7 +207,11 @@ func (o *Options) Validate() []Problem {
 		bad("auth.anonymous", "false without auth.users-file would let nobody in")
 	}
 	for i, s := range o.AddressSettings {
-		s.check(fmt.Sprintf("address-settings.%d", i), bad)
+		key := fmt.Sprintf("address-settings.%d", i)
+		s.check(key, bad)
+		if slices.ContainsFunc(o.AddressSettings[:i], func(before AddressSettings) bool { return before.Match == s.Match }) {
+			bad(key+".match", "%q stands twice", s.Match)
+		}
 	}
 	for i, a := range o.Addresses {
 		if a.Name == "" {

@@ -1,8 +1,8 @@
 package config
 
-// closest returns the candidate that a slip of the keyboard turns into word, or "".
+// Closest returns the candidate that a slip of the keyboard turns into word, or "".
 // Allowed are a third of the letters, two at least: enough for a typo, too little for a guess.
-func closest(word string, candidates []string) string {
+func Closest(word string, candidates []string) string {
 	best, most := "", max(2, len(word)/3)
 	for _, c := range candidates {
 		if d := distance(word, c); d <= most && d < len(c) {

@@ -79,24 +79,3 @@ func (d *Duration) scalar(text string) error {
 }
 
 func (d Duration) String() string { return time.Duration(d).String() }
-
-// Millis is a time span where a plain integer means milliseconds, as in Artemis's address settings.
-type Millis time.Duration
-
-func (m *Millis) scalar(text string) error {
-	if n, err := strconv.ParseInt(text, 10, 64); err == nil {
-		if n < 0 || n > math.MaxInt64/int64(time.Millisecond) {
-			return fmt.Errorf("%q is out of range", text)
-		}
-		*m = Millis(n * int64(time.Millisecond))
-		return nil
-	}
-	var d Duration
-	if err := d.scalar(text); err != nil {
-		return err
-	}
-	*m = Millis(d)
-	return nil
-}
-
-func (m Millis) String() string { return time.Duration(m).String() }

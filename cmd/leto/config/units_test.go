@@ -25,17 +25,17 @@ func TestParseBytes(t *testing.T) {
 	}
 }
 
-func TestMillis(t *testing.T) {
-	for text, want := range map[string]time.Duration{"250": 250 * time.Millisecond, "3s": 3 * time.Second, "0": 0} {
-		var m Millis
-		if err := m.scalar(text); err != nil || time.Duration(m) != want {
-			t.Errorf("%q: got %s, %v, want %s", text, m, err, want)
+func TestDuration(t *testing.T) {
+	for text, want := range map[string]time.Duration{"250ms": 250 * time.Millisecond, "1m30s": 90 * time.Second, "0": 0, "0s": 0} {
+		var d Duration
+		if err := d.scalar(text); err != nil || time.Duration(d) != want {
+			t.Errorf("%q: got %s, %v, want %s", text, d, err, want)
 		}
 	}
-	for _, text := range []string{"-1", "-1s", "soon", "9223372036854775807"} {
-		var m Millis
-		if err := m.scalar(text); err == nil {
-			t.Errorf("%q was read as %s", text, m)
+	for _, text := range []string{"", "30", "-1s", "soon"} {
+		var d Duration
+		if err := d.scalar(text); err == nil {
+			t.Errorf("%q was read as %s", text, d)
 		}
 	}
 }
@@ -46,7 +46,7 @@ func TestClosest(t *testing.T) {
 		"nmae": "name", "nam": "name", "max-fram-size": "max-frame-size", "max_frame_size": "max-frame-size",
 		"colour": "", "x": "", "": "",
 	} {
-		if got := closest(word, keys); got != want {
+		if got := Closest(word, keys); got != want {
 			t.Errorf("closest to %q is %q, want %q", word, got, want)
 		}
 	}

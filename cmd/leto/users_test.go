@@ -1,0 +1,68 @@
+package main
+
+import (
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"golang.org/x/crypto/bcrypt"
+)
+
+func hash(t *testing.T, password string) string {
+	t.Helper()
+	h, err := bcrypt.GenerateFromPassword([]byte(password), bcrypt.MinCost)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return string(h)
+}
+
+func usersFile(t *testing.T, text string) string {
+	t.Helper()
+	path := filepath.Join(t.TempDir(), "users")
+	if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	return path
+}
+
+func TestUsers(t *testing.T) {
+	// htpasswd writes $2y$, which differs from $2a$ in name only.
+	u, err := readUsers(usersFile(t, "# operators\n\nann:"+strings.Replace(hash(t, "secret"), "$2a$", "$2y$", 1)+"\nbob:"+hash(t, "other")+"\n"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, c := range []struct {
+		name, password string
+		want           bool
+	}{
+		{"ann", "secret", true}, {"bob", "other", true},
+		{"ann", "other", false}, {"ann", "", false}, {"eve", "secret", false}, {"", "", false},
+		{"ann", strings.Repeat("x", 73), false},
+	} {
+		if got := u.verify(c.name, c.password); got != c.want {
+			t.Errorf("%q with %q: %t", c.name, c.password, got)
+		}
+	}
+}
+
+func TestUsersFileRefused(t *testing.T) {
+	good := hash(t, "x")
+	costly := strings.Replace(good, "$2a$04$", "$2a$20$", 1)
+	for text, want := range map[string]string{
+		"ann\n":                                ":1: not NAME:BCRYPT-HASH",
+		":" + good + "\n":                      ":1: not NAME:BCRYPT-HASH",
+		"# c\nann:secret\n":                    ":2: user ann has no bcrypt hash",
+		"ann:" + costly + "\n":                 ":1: user ann has cost 20",
+		"ann:" + good + "\nann:" + good + "\n": ":2: user ann stands twice",
+		"# nobody\n":                           "holds no user",
+	} {
+		if _, err := readUsers(usersFile(t, text)); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%q: %v, want %q", text, err, want)
+		}
+	}
+	if _, err := readUsers("/nonexistent/users"); err == nil {
+		t.Error("a missing file was read")
+	}
+}

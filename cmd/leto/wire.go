@@ -1,0 +1,144 @@
+package main
+
+import (
+	"errors"
+	"time"
+
+	"github.com/letomq/leto/admin"
+	"github.com/letomq/leto/amqp/server"
+	"github.com/letomq/leto/cmd/leto/config"
+	"github.com/letomq/leto/engine"
+)
+
+// What the configuration says, in the words of the packages that act on it.
+
+func (n *node) engineOptions() engine.Options {
+	o := engine.Options{
+		Node:   n.opts.Node.Name,
+		Limits: engine.Limits{MemoryBytes: int64(n.opts.Limits.Memory), Queues: n.opts.Limits.Queues},
+		Now:    time.Now,
+		Observer: engine.Observer{
+			QueueCreated: func(address, queue string) {
+				n.log.Debug().Str("address", address).Str("queue", queue).Msg("queue created")
+			},
+			QueueDeleted: func(address, queue string) {
+				n.log.Debug().Str("address", address).Str("queue", queue).Msg("queue deleted")
+			},
+			Dropped: func(d engine.Dropped) {
+				n.log.Warn().Str("queue", d.Queue).Uint64("number", d.Number).Str("reason", d.Reason).Msg("message dropped")
+			},
+			StoreFailed: func(err error) {
+				n.log.Error().Err(err).Msg("store failed: nothing durable is taken any more")
+			},
+		},
+	}
+	for _, s := range n.opts.AddressSettings {
+		o.Settings = append(o.Settings, addressSettings(s))
+	}
+	return o
+}
+
+func addressSettings(s config.AddressSettings) engine.AddressSettings {
+	set := engine.AddressSettings{
+		Match:               s.Match,
+		DeadLetterAddress:   s.DeadLetterAddress,
+		ExpiryAddress:       s.ExpiryAddress,
+		MaxDeliveryAttempts: s.MaxDeliveryAttempts,
+		CountOnLoss:         s.CountOnLoss,
+		AutoCreateAddresses: s.AutoCreateAddresses,
+		AutoCreateQueues:    s.AutoCreateQueues,
+		AutoDeleteQueues:    s.AutoDeleteQueues,
+		DefaultDurable:      s.DefaultDurable,
+	}
+	if s.RejectPolicy != nil {
+		set.RejectPolicy = new(engine.RejectDeadLetter)
+		if *s.RejectPolicy == config.RejectRedeliver {
+			*set.RejectPolicy = engine.RejectRedeliver
+		}
+	}
+	if s.DefaultAddressRouting != nil {
+		set.DefaultAddressRouting = new(routing(*s.DefaultAddressRouting))
+	}
+	if s.DefaultQueueRouting != nil {
+		set.DefaultQueueRouting = new(routing(*s.DefaultQueueRouting))
+	}
+	return set
+}
+
+func routing(r config.Routing) engine.Routing {
+	switch r {
+	case config.Anycast:
+		return engine.Anycast
+	case config.Multicast:
+		return engine.Multicast
+	}
+	return engine.RoutingUnset
+}
+
+// declare makes an address of the configuration, with its queues.
+func (n *node) declare(a config.Address) error {
+	specs := []engine.QueueSpec{{Address: a.Name, Routing: routing(a.Routing)}}
+	if len(a.Queues) > 0 {
+		specs = nil
+	}
+	for _, q := range a.Queues {
+		specs = append(specs, engine.QueueSpec{Address: a.Name, Queue: q.Name, Routing: routing(a.Routing)})
+	}
+	for _, spec := range specs {
+		if err := n.broker.Declare(spec); err != nil {
+			return exitWith(exitUsage, "address %s of the configuration: %w", a.Name, err)
+		}
+	}
+	return nil
+}
+
+func (n *node) serverConfig() server.Config {
+	c := server.Defaults()
+	c.Name = n.opts.Node.Name
+	c.Version = buildVersion()
+	c.MaxFrameSize = uint32(n.opts.AMQP.MaxFrameSize)
+	c.MaxMessageSize = uint64(n.opts.AMQP.MaxMessageSize)
+	c.ChannelMax = n.opts.AMQP.ChannelMax
+	c.HandleMax = n.opts.AMQP.HandleMax
+	c.IdleTimeout = time.Duration(n.opts.AMQP.IdleTimeout)
+	c.LinkCredit = n.opts.AMQP.LinkCredit
+	c.LinkCreditBytes = int64(n.opts.AMQP.LinkCreditBytes)
+	c.MaxConnections = n.opts.Limits.Connections
+	// Messages that arrived in part are memory too; half of it leaves the other half for whole ones.
+	c.MaxPartialBytes = int64(n.opts.Limits.Memory) / 2
+	c.Log = n.log
+	return c
+}
+
+func (n *node) listenerOptions(l config.Listener) server.ListenerOptions {
+	anonymous := n.opts.AnonymousOn(l)
+	return server.ListenerOptions{AllowAnonymous: anonymous, RequireSASL: !anonymous, Verify: n.verify()}
+}
+
+// verify is nil where nobody is known.
+func (n *node) verify() func(user, password string) bool {
+	if n.users == nil {
+		return nil
+	}
+	return n.users.verify
+}
+
+var errNotReady = errors.New("starting or stopping")
+
+func (n *node) adminOptions() admin.Options {
+	o := admin.Defaults()
+	o.Broker, o.Wire = n.broker, n.server
+	o.Name, o.Version = n.opts.Node.Name, buildVersion()
+	o.Log = n.log
+	o.Ready = func() error {
+		if !n.ready.Load() {
+			return errNotReady
+		}
+		return nil
+	}
+	// On loopback, whoever asks is on this host already; beyond it, users must show who they are.
+	if anonymous := n.opts.AnonymousOn(config.Listener{}); !anonymous {
+		o.Verify = n.verify()
+	}
+	return o
+}
