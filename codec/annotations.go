@@ -23,7 +23,7 @@ func ReadAnnotations(mapValue []byte) (Map, error) {
 	case len(rest) != 0:
 		return nil, &Error{Malformed, "octets behind the annotations"}
 	case count > MaxElements:
-		return nil, &Error{TooMany, countDetail("annotations", uint64(count))}
+		return nil, &Error{TooMany, "annotations of " + strconv.FormatUint(uint64(count), 10)}
 	}
 	m := make(Map, count/2)
 	for i := range m {
@@ -166,7 +166,7 @@ func (x *annotationIndex) find(symbol []byte, number uint64) int {
 func (x *annotationIndex) findEncoded(key []byte) int {
 	switch c := key[0]; c {
 	case formatSymbol8, formatSymbol32:
-		if v, _, err := readRun(key[1:], c); err == nil && len(v) > 0 {
+		if v, _, err := readSized(c, key[1:]); err == nil && len(v) > 0 {
 			return x.find(v, 0)
 		}
 	case formatUlong0:

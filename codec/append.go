@@ -1,9 +1,6 @@
 package codec
 
-import (
-	"encoding/binary"
-	"strconv"
-)
+import "encoding/binary"
 
 func appendUint(dst []byte, v uint32) []byte {
 	switch {
@@ -179,5 +176,3 @@ func mustAppend(dst []byte, v any) []byte {
 	}
 	return dst
 }
-
-func countDetail(what string, n uint64) string { return what + " of " + strconv.FormatUint(n, 10) }

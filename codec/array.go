@@ -164,7 +164,7 @@ func widerFormat(c byte) byte {
 
 // appendArray writes the elements with the constructor a.Code, or with the
 // next wider one that all of them fit.
-func (w *valueWriter) appendArray(dst []byte, a Array, depth int) ([]byte, error) {
+func appendArray(dst []byte, a Array, depth int) ([]byte, error) {
 	if len(a.Elements) > MaxElements {
 		return nil, &Error{TooMany, "array of " + strconv.Itoa(len(a.Elements))}
 	}
@@ -175,7 +175,7 @@ func (w *valueWriter) appendArray(dst []byte, a Array, depth int) ([]byte, error
 			return nil, &Error{Unsupported, "descriptor of a descriptor"}
 		}
 		var err error
-		if dst, err = w.append(append(dst, formatDescribed), a.Descriptor, depth+1); err != nil {
+		if dst, err = appendAt(append(dst, formatDescribed), a.Descriptor, depth+1); err != nil {
 			return nil, err
 		}
 	}
@@ -185,7 +185,7 @@ func (w *valueWriter) appendArray(dst []byte, a Array, depth int) ([]byte, error
 		dst = append(dst[:constructor], code)
 		fits := true
 		for _, v := range a.Elements {
-			if dst, fits, err = w.appendElement(dst, code, v, depth+1); err != nil {
+			if dst, fits, err = appendElement(dst, code, v, depth+1); err != nil {
 				return nil, err
 			}
 			if !fits {
@@ -201,9 +201,9 @@ func (w *valueWriter) appendArray(dst []byte, a Array, depth int) ([]byte, error
 
 // appendElement writes v without constructor, as format c wants it. When v
 // doesn't fit, fits is false and what dst holds behind its old end is void.
-func (w *valueWriter) appendElement(dst []byte, c byte, v any, depth int) (_ []byte, fits bool, err error) {
+func appendElement(dst []byte, c byte, v any, depth int) (_ []byte, fits bool, err error) {
 	at := len(dst)
-	if dst, err = w.append(dst, v, depth); err != nil {
+	if dst, err = appendAt(dst, v, depth); err != nil {
 		return nil, false, err
 	}
 	// What append wrote is the narrowest form: rewrite it in place to c.

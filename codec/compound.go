@@ -38,9 +38,9 @@ type Array struct {
 	Elements []any
 }
 
-// Described is a value with a descriptor that gives it further meaning [1.3].
+// Described is a value with a descriptor that gives it further meaning [1.1.2].
 type Described struct {
-	// Descriptor is a uint64 or a Symbol; other types are reserved [1.3].
+	// Descriptor is a uint64 or a Symbol; other types are reserved [1.5].
 	Descriptor any
 	Value      any
 }

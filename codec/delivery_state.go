@@ -4,7 +4,7 @@ package codec
 // of a transaction.
 type DeliveryState struct {
 	// Transactional: the outcome, if any, takes effect when the transaction
-	// TxnID commits [4.5.4]. TxnID aliases what was decoded.
+	// TxnID commits [4.5.6]. TxnID aliases what was decoded.
 	Transactional bool
 	TxnID         []byte
 	// Outcome is the state. A transactional state without outcome has the

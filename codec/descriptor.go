@@ -151,9 +151,18 @@ func ReadDescriptor(b []byte) (code Code, rest []byte, err error) {
 		return 0, nil, err
 	}
 	if !code.known() {
-		return code, rest, &Error{UnknownDescriptor, "descriptor " + code.String()}
+		return code, rest, unknownDescriptor(b, code)
 	}
 	return code, rest, nil
+}
+
+// unknownDescriptor names a number, but not a name, which is the peer's text.
+func unknownDescriptor(b []byte, code Code) error {
+	switch b[1] {
+	case formatUlong0, formatSmallUlong, formatUlong:
+		return &Error{UnknownDescriptor, "descriptor " + code.String()}
+	}
+	return &Error{UnknownDescriptor, "descriptor by name"}
 }
 
 // readDescriptorSlow returns code 0, which is no type, for descriptors that

@@ -227,7 +227,7 @@ func (f *fields) optBool(field string) Opt[bool] {
 	return Opt[bool]{}
 }
 
-// boolOr reads a boolean that defaults to false.
+// bool reads a boolean that defaults to false.
 func (f *fields) bool(field string) bool { return f.optBool(field).Value }
 
 func (f *fields) needBool(field string) bool {

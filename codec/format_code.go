@@ -47,13 +47,8 @@ const (
 	formatArray32    byte = 0xf0
 )
 
-// unknownFormat marks octets that are no format code in formatWidths.
-const unknownFormat = -1
-
-// formatWidths gives, for each format code of fixed width, the number of
-// octets that follow it; for a and b codes minus the width of the size field
-// (-2 for one octet, -5 for four, so that unknownFormat stays apart), and for
-// compounds and arrays the same.
+// formatWidths gives the number of octets behind a format code of fixed width,
+// and one of the values below for the others.
 var formatWidths = func() (w [256]int8) {
 	for i := range w {
 		w[i] = unknownFormat
@@ -85,10 +80,11 @@ var formatWidths = func() (w [256]int8) {
 	return w
 }()
 
-// Widths of values that carry their own size.
+// Entries of formatWidths that are no width.
 const (
-	sized8  = -2 // a size of one octet follows
-	sized32 = -5 // a size of four octets follows
+	unknownFormat = -1 // no format code
+	sized8        = -2 // a size of one octet follows
+	sized32       = -3 // a size of four octets follows
 )
 
 // isList, isMap and isArray tell the compound formats apart; list0 is a list.

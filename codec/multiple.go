@@ -35,7 +35,7 @@ func (f *fields) symbols(field string) []Symbol {
 // appendSymbolsOf reads count symbols, each with a constructor, that fill b.
 func appendSymbolsOf(s []Symbol, b []byte, count uint32) ([]Symbol, error) {
 	if count > MaxElements {
-		return nil, &Error{TooMany, countDetail("list", uint64(count))}
+		return nil, &Error{TooMany, "list of " + strconv.FormatUint(uint64(count), 10)}
 	}
 	for range count {
 		if len(b) == 0 {
@@ -44,7 +44,7 @@ func appendSymbolsOf(s []Symbol, b []byte, count uint32) ([]Symbol, error) {
 		if b[0] != formatSymbol8 && b[0] != formatSymbol32 {
 			return nil, &Error{WrongType, hexByte(b[0])}
 		}
-		v, rest, err := readRun(b[1:], b[0])
+		v, rest, err := readSized(b[0], b[1:])
 		if err != nil {
 			return nil, err
 		}
@@ -54,7 +54,7 @@ func appendSymbolsOf(s []Symbol, b []byte, count uint32) ([]Symbol, error) {
 		s, b = append(s, Symbol(v)), rest
 	}
 	if len(b) != 0 {
-		return nil, &Error{Malformed, strconv.Itoa(len(b)) + " octets behind the last symbol"}
+		return nil, &Error{Malformed, "list with octets behind its last symbol"}
 	}
 	return s, nil
 }
@@ -68,12 +68,12 @@ func readSymbolArray(b []byte) ([]Symbol, error) {
 		return nil, &Error{WrongType, "array of " + hexByte(a.code)}
 	}
 	if a.count > MaxElements {
-		return nil, &Error{TooMany, countDetail("array", uint64(a.count))}
+		return nil, &Error{TooMany, "array of " + strconv.FormatUint(uint64(a.count), 10)}
 	}
 	s := make([]Symbol, 0, a.count)
 	b = a.elements
 	for range a.count {
-		v, rest, err := readRun(b, a.code)
+		v, rest, err := readSized(a.code, b)
 		if err != nil {
 			return nil, err
 		}

@@ -26,6 +26,16 @@ const (
 	StateUnknown
 )
 
+var stateNames = [...]string{"none", "received", "accepted", "rejected", "released", "modified", "declared", "unknown"}
+
+// String returns the kind's name in the specification.
+func (k StateKind) String() string {
+	if int(k) < len(stateNames) {
+		return stateNames[k]
+	}
+	return "invalid"
+}
+
 // Outcome is what became of a delivery [3.4]. Which fields mean anything
 // depends on Kind.
 type Outcome struct {

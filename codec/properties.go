@@ -2,6 +2,7 @@ package codec
 
 import (
 	"bytes"
+	"strconv"
 	"unicode/utf8"
 )
 
@@ -154,7 +155,7 @@ func PropertiesField(section []byte, index int) (value []byte, err error) {
 		return nil, within("properties", err)
 	}
 	if count > propFields {
-		return nil, &Error{Malformed, countDetail("properties", uint64(count))}
+		return nil, &Error{Malformed, "properties of " + strconv.FormatUint(uint64(count), 10) + " fields"}
 	}
 	if index < 0 || uint32(index) >= count {
 		return nil, nil
@@ -181,7 +182,7 @@ func ReadString(value []byte) (string, bool) {
 	if len(value) == 0 || (value[0] != formatString8 && value[0] != formatString32) {
 		return "", false
 	}
-	v, rest, err := readRun(value[1:], value[0])
+	v, rest, err := readSized(value[0], value[1:])
 	if err != nil || len(rest) != 0 || !utf8.Valid(v) {
 		return "", false
 	}

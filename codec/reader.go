@@ -57,24 +57,21 @@ func skipBare(c byte, b []byte) (rest []byte, err error) {
 
 func skipSized(c byte, b []byte) (rest []byte, err error) {
 	content, rest, err := readSized(c, b)
-	if err != nil || c < formatList8 && c != formatList32 && c != formatMap32 {
-		return rest, err
-	}
-	switch c {
-	case formatBinary32, formatString32, formatSymbol32:
-		return rest, nil
-	case formatArray8, formatArray32:
-		count, constructor, err := readCount(c, content)
-		if err == nil && uint64(count) > uint64(len(constructor)) {
-			_, err = readArrayContent(c, content)
-		}
+	if err != nil || c < formatList8 {
 		return rest, err
 	}
 	count, elements, err := readCount(c, content)
 	if err == nil && uint64(count) > uint64(len(elements)) {
 		err = tooMany(c, count)
+		if isArray(c) {
+			// Elements without octets may be more than the octets.
+			_, err = readArrayContent(c, content)
+		}
 	}
-	return rest, err
+	if err != nil {
+		return nil, err
+	}
+	return rest, nil
 }
 
 // readSized reads the size behind the format code c, which has one, and
@@ -108,10 +105,6 @@ func readCount(c byte, content []byte) (count uint32, elements []byte, err error
 	}
 	return be32(content), content[4:], nil
 }
-
-// readRun reads a binary, string or symbol behind its format code c; the
-// result aliases b.
-func readRun(b []byte, c byte) (v, rest []byte, err error) { return readSized(c, b) }
 
 // readCompound reads the frame of a list or map with its format code: where
 // its elements are and how many it claims, which are never more than there

@@ -41,10 +41,7 @@ func validateBare(c byte, b []byte, depth int) (rest []byte, err error) {
 		return nil, &Error{Malformed, "boolean " + hexByte(b[0])}
 	}
 	if c < formatList8 {
-		switch c {
-		default:
-			return skipBare(c, b)
-		}
+		return skipBare(c, b)
 	}
 	if formatWidths[c] == unknownFormat {
 		return nil, unknownFormatError(c)

@@ -40,12 +40,10 @@ func (r *valueReader) value(b []byte, depth int) (v any, rest []byte, err error)
 	if len(b) == 0 {
 		return nil, nil, &Error{Truncated, "value"}
 	}
-	switch c := b[0]; c {
-	case formatDescribed:
+	if b[0] == formatDescribed {
 		return r.described(b[1:], depth)
-	default:
-		return r.bare(c, b[1:], depth)
 	}
+	return r.bare(b[0], b[1:], depth)
 }
 
 func (r *valueReader) described(b []byte, depth int) (v any, rest []byte, err error) {
@@ -175,7 +173,7 @@ func readFixed(c byte, b []byte) (any, error) {
 }
 
 func (r *valueReader) readList(c byte, content []byte, depth int) (any, error) {
-	count, b, err := r.elements(c, content)
+	count, b, err := readElements(c, content)
 	if err != nil {
 		return nil, err
 	}
@@ -195,7 +193,7 @@ func (r *valueReader) readList(c byte, content []byte, depth int) (any, error) {
 }
 
 func (r *valueReader) readMap(c byte, content []byte, depth int) (any, error) {
-	count, b, err := r.elements(c, content)
+	count, b, err := readElements(c, content)
 	if err != nil {
 		return nil, err
 	}
@@ -220,8 +218,8 @@ func (r *valueReader) readMap(c byte, content []byte, depth int) (any, error) {
 	return m, checkDuplicates(m)
 }
 
-// elements reads the count of a list or map and checks it against the limits.
-func (r *valueReader) elements(c byte, content []byte) (count uint32, b []byte, err error) {
+// readElements reads the count of a list or map and checks it against the limits.
+func readElements(c byte, content []byte) (count uint32, b []byte, err error) {
 	count, b, err = readCount(c, content)
 	switch {
 	case err != nil:
@@ -240,18 +238,16 @@ func (r *valueReader) elements(c byte, content []byte) (count uint32, b []byte, 
 // are empty, not null. A type it doesn't know is ErrUnsupported; dst is
 // returned unchanged with an error.
 func AppendValue(dst []byte, v any) ([]byte, error) {
-	var w valueWriter
-	out, err := w.append(dst, v, 0)
+	out, err := appendAt(dst, v, 0)
 	if err != nil {
 		return dst, err
 	}
 	return out, nil
 }
 
-// valueWriter encodes one value.
-type valueWriter struct{}
-
-func (w *valueWriter) append(dst []byte, v any, depth int) ([]byte, error) {
+// appendAt writes a value that stands depth levels deep; it returns nil with
+// an error.
+func appendAt(dst []byte, v any, depth int) ([]byte, error) {
 	switch v := v.(type) {
 	case nil:
 		return append(dst, formatNull), nil
@@ -307,26 +303,26 @@ func (w *valueWriter) append(dst []byte, v any, depth int) ([]byte, error) {
 	case Decimal128:
 		return append(append(dst, formatDecimal128), v[:]...), nil
 	}
-	return w.appendCompound(dst, v, depth)
+	return appendCompound(dst, v, depth)
 }
 
 // maxWriteDepth lets a value that was received be written some levels deeper
 // than it came, and still stops at a slice that contains itself.
 const maxWriteDepth = 2 * MaxDepth
 
-func (w *valueWriter) appendCompound(dst []byte, v any, depth int) ([]byte, error) {
+func appendCompound(dst []byte, v any, depth int) ([]byte, error) {
 	if depth >= maxWriteDepth {
 		return nil, tooDeep()
 	}
 	switch v := v.(type) {
 	case List:
-		return w.appendList(dst, v, depth)
+		return appendList(dst, v, depth)
 	case []any:
-		return w.appendList(dst, v, depth)
+		return appendList(dst, v, depth)
 	case Map:
-		return w.appendMap(dst, v, depth)
+		return appendMap(dst, v, depth)
 	case Array:
-		return w.appendArray(dst, v, depth)
+		return appendArray(dst, v, depth)
 	case []Symbol:
 		if len(v) > MaxElements {
 			return nil, &Error{TooMany, "array of " + strconv.Itoa(len(v))}
@@ -341,16 +337,16 @@ func (w *valueWriter) appendCompound(dst []byte, v any, depth int) ([]byte, erro
 		if _, ok := v.Descriptor.(Described); ok {
 			return nil, &Error{Unsupported, "descriptor of a descriptor"}
 		}
-		dst, err := w.append(append(dst, formatDescribed), v.Descriptor, depth+1)
+		dst, err := appendAt(append(dst, formatDescribed), v.Descriptor, depth+1)
 		if err != nil {
 			return nil, err
 		}
-		return w.append(dst, v.Value, depth+1)
+		return appendAt(dst, v.Value, depth+1)
 	}
 	return nil, &Error{Unsupported, fmt.Sprintf("Go type %T", v)}
 }
 
-func (w *valueWriter) appendList(dst []byte, l []any, depth int) ([]byte, error) {
+func appendList(dst []byte, l []any, depth int) ([]byte, error) {
 	if len(l) == 0 {
 		return append(dst, formatList0), nil
 	}
@@ -361,14 +357,14 @@ func (w *valueWriter) appendList(dst []byte, l []any, depth int) ([]byte, error)
 	dst = append(dst, formatList8, 0, 0)
 	var err error
 	for _, v := range l {
-		if dst, err = w.append(dst, v, depth+1); err != nil {
+		if dst, err = appendAt(dst, v, depth+1); err != nil {
 			return nil, err
 		}
 	}
 	return endCompound(dst, at, len(l)), nil
 }
 
-func (w *valueWriter) appendMap(dst []byte, m Map, depth int) ([]byte, error) {
+func appendMap(dst []byte, m Map, depth int) ([]byte, error) {
 	if 2*len(m) > MaxElements {
 		return nil, &Error{TooMany, "map of " + strconv.Itoa(len(m))}
 	}
@@ -376,10 +372,10 @@ func (w *valueWriter) appendMap(dst []byte, m Map, depth int) ([]byte, error) {
 	dst = append(dst, formatMap8, 0, 0)
 	var err error
 	for i := range m {
-		if dst, err = w.append(dst, m[i].Key, depth+1); err != nil {
+		if dst, err = appendAt(dst, m[i].Key, depth+1); err != nil {
 			return nil, err
 		}
-		if dst, err = w.append(dst, m[i].Value, depth+1); err != nil {
+		if dst, err = appendAt(dst, m[i].Value, depth+1); err != nil {
 			return nil, err
 		}
 	}
