@@ -1,25 +1,102 @@
 package engine
 
+import (
+	"crypto/rand"
+	"io"
+	"sync"
+	"sync/atomic"
+	"time"
+)
+
 // Broker holds addresses and queues. All methods may be called from any goroutine.
-type Broker struct{}
+type Broker struct {
+	names         *nameTable
+	settings      *settingsTable
+	limits        Limits
+	memory        *memory
+	committer     *committer
+	keeper        *keeper
+	subscriptions subscriptions
+	temporaries   temporaries
+	totals        totals
+	observer      Observer
+	clock         func() time.Time
+	lastQueue     atomic.Uint64 // QueueID given last
+
+	randMu sync.Mutex
+	rand   io.Reader
+
+	closed  atomic.Bool
+	closing chan struct{}
+	ended   chan struct{}
+	running sync.WaitGroup
+}
 
 // New opens a broker over a store and brings back what the store holds.
-func New(opts Options, store Store) (*Broker, error) { return &Broker{}, nil }
+func New(opts Options, store Store) (*Broker, error) {
+	b := &Broker{
+		names:    newNameTable(),
+		settings: compileSettings(opts.Settings),
+		limits:   opts.Limits,
+		memory:   newMemory(opts.Limits.MemoryBytes),
+		keeper:   newKeeper(),
+		observer: opts.Observer,
+		clock:    opts.Now,
+		rand:     opts.Rand,
+		closing:  make(chan struct{}),
+		ended:    make(chan struct{}),
+	}
+	if b.clock == nil {
+		b.clock = time.Now
+	}
+	if b.rand == nil {
+		b.rand = rand.Reader
+	}
+	if err := b.recover(store); err != nil {
+		return nil, err
+	}
+	b.running.Go(b.committer.run)
+	b.running.Go(b.keep)
+	return b, nil
+}
+
+// now returns the unix millisecond.
+func (b *Broker) now() int64 { return b.clock().UnixMilli() }
 
 // Close ends all consumers with ErrClosed, commits what is pending and waits for the broker's goroutines. It doesn't
-// close the store.
-func (b *Broker) Close() error { return nil }
-
-// Producer attaches a producer. confirm hears of what Publish didn't decide at once.
-func (b *Broker) Producer(spec ProducerSpec, confirm Confirmer) (*Producer, error) { return nil, nil }
-
-// Consumer attaches a consumer. It has no credit until SetLimit.
-func (b *Broker) Consumer(spec ConsumerSpec, sink Sink) (*Consumer, error) { return nil, nil }
-
-// Disconnected deletes the dynamic nodes that a connection made, whatever their lifetime policy: nobody else may
-// consume from them. Call it when the connection's links are closed.
-func (b *Broker) Disconnected(connection string) {}
+// close the store. What consumers had unsettled is not counted as a failed attempt.
+func (b *Broker) Close() error {
+	if !b.closed.CompareAndSwap(false, true) {
+		<-b.ended
+		return nil
+	}
+	for _, a := range b.names.all() {
+		a.mu.Lock()
+		for _, q := range a.queues() {
+			q.guard.enter()
+			for _, t := range q.core.Members() {
+				q.carryOut(q.core.SetLimit(t, 0, q.clock(), nil), nil)
+				t.Tag.(*Consumer).end(ErrClosed)
+			}
+			q.guard.leave()
+		}
+		a.mu.Unlock()
+	}
+	close(b.closing)
+	b.committer.end()
+	b.running.Wait()
+	close(b.ended)
+	return nil
+}
 
 // Settings returns the settings in force at an address, which need not exist. A prefix or a queue part is ignored.
 // The result is shared and must not be changed.
-func (b *Broker) Settings(address string) *Settings { return nil }
+func (b *Broker) Settings(address string) *Settings {
+	if n, err := parseName(address, RoutingUnset); err == nil {
+		address = n.address
+	}
+	if a := b.names.get(address); a != nil {
+		return a.settings
+	}
+	return b.settings.find(address)
+}

@@ -1,22 +1,23 @@
 package engine
 
+import (
+	"fmt"
+
+	"github.com/letomq/leto/engine/queue"
+)
+
 // ConsumerSpec says what a consumer takes from.
 type ConsumerSpec struct {
-	Address      string   // address, queue://address, topic://address or address::queue
+	// Address is address, queue://address, topic://address or address::queue. It may be empty for a durable
+	// subscription, which is then one that exists already.
+	Address      string
 	Routing      Routing  // from the terminus's capabilities; must not contradict a prefix
 	Dynamic      bool     // make a new node and take from it
 	Lifetime     Lifetime // of the dynamic node
-	Browse       bool     // look only: distribution-mode copy. On a multicast address it says nothing
+	Browse       bool     // look only: distribution-mode copy. For a subscription it says nothing
 	Settled      bool     // deliveries are settled when they are sent: retired at dispatch
 	Subscription Subscription
 	By           Principal
-}
-
-// Subscription is a subscriber's wish for a queue of its own on a multicast address.
-type Subscription struct {
-	Name    string // the link's name
-	Durable bool   // keep the queue while the link is detached; known by By.Container and Name
-	Steal   bool   // take it over from an active consumer; otherwise that is ErrLocked
 }
 
 // Closing says how a consumer went away.
@@ -28,37 +29,236 @@ const (
 )
 
 // Consumer takes from one queue. Its methods may be called from any goroutine; one at a time for SetLimit and Drain.
-type Consumer struct{}
+type Consumer struct {
+	queue   *boundQueue
+	core    *queue.Consumer
+	sink    Sink
+	browse  bool
+	creator bool // of the dynamic node
+	closed  bool // under the queue's guard
+}
+
+// Consumer attaches a consumer. It has no credit until SetLimit.
+func (b *Broker) Consumer(spec ConsumerSpec, sink Sink) (*Consumer, error) {
+	c := &Consumer{sink: sink}
+	if spec.Subscription.Durable {
+		b.subscriptions.attaching.Lock()
+		defer b.subscriptions.attaching.Unlock()
+	}
+	evicted, err := b.attach(c, spec)
+	if evicted.queue != nil {
+		evicted.queue.after(&evicted.aftermath, nil)
+	}
+	if err != nil {
+		return nil, err
+	}
+	if b.closed.Load() {
+		c.Close(ClosingClean)
+		return nil, ErrClosed
+	}
+	return c, nil
+}
+
+// eviction is what is left to do for a queue whose consumer had to go.
+type eviction struct {
+	queue *boundQueue
+	aftermath
+}
+
+// attach finds where c takes from, and attaches it.
+func (b *Broker) attach(c *Consumer, spec ConsumerSpec) (evicted eviction, err error) {
+	if spec.Dynamic {
+		a, err := b.makeTemporary(spec.Routing, spec.Lifetime, spec.By)
+		if err != nil {
+			return evicted, err
+		}
+		defer a.mu.Unlock()
+		c.creator = true
+		if evicted, err = a.attach(c, name{address: a.name, routing: a.routing}, spec); err != nil {
+			a.deleteAll(err)
+		}
+		return evicted, err
+	}
+	if spec.Address == "" && spec.Subscription.Durable {
+		q := b.subscriptions.find(spec.By.Container, spec.Subscription.Name)
+		if q == nil {
+			return evicted, fmt.Errorf("subscription %s of %s: %w", spec.Subscription.Name, spec.By.Container, ErrNotFound)
+		}
+		spec.Address = q.address.name
+	}
+	n, err := parseName(spec.Address, spec.Routing)
+	if err != nil {
+		return evicted, err
+	}
+	for {
+		a, err := b.ensure(n, b.settings.find(n.address).DefaultQueueRouting, false)
+		if err != nil {
+			return evicted, err
+		}
+		if spec.Subscription.Durable && a.routing == Multicast && n.queue == "" {
+			if err := b.subscriptions.leave(a, spec); err != nil {
+				return evicted, err
+			}
+		}
+		if a.enter() != nil {
+			continue // deleted meanwhile
+		}
+		defer a.mu.Unlock()
+		return a.attach(c, n, spec)
+	}
+}
+
+// attach attaches a consumer to the queue that the name and the specification mean. Under mu.
+func (a *address) attach(c *Consumer, n name, spec ConsumerSpec) (evicted eviction, err error) {
+	if t := a.temporary; t != nil && t.owner != spec.By.Connection {
+		return evicted, fmt.Errorf("address %s: it is another connection's temporary one: %w", a.name, ErrNotAllowed)
+	}
+	c.browse = spec.Browse
+	var q *boundQueue
+	switch {
+	case n.queue != "":
+		q, err = a.ensureQueue(n.queue, false)
+	case a.routing == Anycast:
+		q, err = a.ensureOwnQueue(false)
+	default:
+		c.browse = false
+		q, evicted, err = a.subscribe(spec)
+	}
+	if err != nil {
+		return evicted, err
+	}
+	mode := queue.Take
+	switch {
+	case c.browse:
+		mode = queue.Browse
+	case spec.Settled:
+		mode = queue.TakeSettled
+	}
+	c.queue = q
+	q.guard.enter()
+	c.core = q.core.Attach(mode, c)
+	q.guard.leave()
+	if a.temporary != nil {
+		a.temporary.links++
+	}
+	return evicted, nil
+}
 
 // Address returns the address without prefix; generated for a dynamic node.
-func (c *Consumer) Address() string { return "" }
+func (c *Consumer) Address() string { return c.queue.address.name }
 
 // Queue returns the name of the queue it takes from.
-func (c *Consumer) Queue() string { return "" }
+func (c *Consumer) Queue() string { return c.queue.name }
 
 // Routing returns how the address routes.
-func (c *Consumer) Routing() Routing { return RoutingUnset }
+func (c *Consumer) Routing() Routing { return c.queue.address.routing }
 
 // Browsing reports whether it looks only; see ConsumerSpec.Browse.
-func (c *Consumer) Browsing() bool { return false }
+func (c *Consumer) Browsing() bool { return c.browse }
 
 // SetLimit sets how many deliveries it may have been given since it attached, all told. Lower withdraws credit.
-func (c *Consumer) SetLimit(limit uint64) {}
+func (c *Consumer) SetLimit(limit uint64) {
+	var few [8]queue.Effect
+	q := c.queue
+	q.guard.enter()
+	if c.closed {
+		q.guard.leave()
+		return
+	}
+	after := q.carryOut(q.core.SetLimit(c.core, limit, q.clock(), few[:0]), nil)
+	q.guard.leave()
+	q.after(&after, nil)
+}
 
 // Drain gives what there is up to limit and then calls Sink.Drained, once. The consumer then has no credit until the
 // next SetLimit. Drained has been called when Drain returns.
-func (c *Consumer) Drain(limit uint64) {}
+func (c *Consumer) Drain(limit uint64) {
+	var few [8]queue.Effect
+	q := c.queue
+	q.guard.enter()
+	if c.closed {
+		q.guard.leave()
+		return
+	}
+	after := q.carryOut(q.core.Drain(c.core, limit, q.clock(), few[:0]), nil)
+	q.guard.leave()
+	q.after(&after, nil)
+}
 
-// Settle settles deliveries. True: it holds now. False: Sink.Settled follows with this ticket. Deliveries that are
-// not this consumer's any more are passed over. The batch is not kept.
-func (c *Consumer) Settle(batch []Settlement, o Outcome, ticket uint64) bool { return true }
+// Settle settles deliveries. True: it holds now. False: Sink.Settled follows with this ticket, unless the broker
+// closes or its store fails first. Deliveries that are not this consumer's any more are passed over. The batch is not
+// kept; o.Annotations are.
+func (c *Consumer) Settle(batch []Settlement, o Outcome, ticket uint64) bool {
+	if c.browse {
+		return true
+	}
+	var few [8]queue.Effect
+	q := c.queue
+	q.guard.enter()
+	if c.closed {
+		q.guard.leave()
+		return true
+	}
+	after := q.carryOut(q.core.Settle(c.core, batch, &o, q.clock(), few[:0]), &o)
+	q.guard.leave()
+	if !after.entered && len(after.departures) == 0 && !after.empty {
+		return true
+	}
+	return !q.after(&after, &step{kind: stepSettled, sink: c.sink, ticket: ticket})
+}
 
 // Available returns how many messages wait in the queue.
-func (c *Consumer) Available() uint32 { return 0 }
+func (c *Consumer) Available() uint32 {
+	q := c.queue
+	q.guard.enter()
+	defer q.guard.leave()
+	return uint32(min(q.core.Waiting(), 1<<32-1))
+}
 
 // Close ends the consumer without closing its terminus: a durable subscription stays. A subscription that is not
 // durable goes, a dynamic node as its lifetime says.
-func (c *Consumer) Close(how Closing) {}
+func (c *Consumer) Close(how Closing) { c.close(how, false) }
 
 // CloseLink is Close(ClosingClean); with closed it also deletes the durable subscription [2.6.6].
-func (c *Consumer) CloseLink(closed bool) {}
+func (c *Consumer) CloseLink(closed bool) { c.close(ClosingClean, closed) }
+
+func (c *Consumer) close(how Closing, closing bool) {
+	q := c.queue
+	q.guard.enter()
+	if c.closed {
+		q.guard.leave()
+		return
+	}
+	c.closed = true
+	after := q.carryOut(q.core.Detach(c.core, how == ClosingLost, q.clock(), nil), nil)
+	q.guard.leave()
+	q.after(&after, nil)
+	c.left(closing)
+}
+
+// left does what follows for queue and address from a consumer's having gone.
+func (c *Consumer) left(closing bool) {
+	q, a := c.queue, c.queue.address
+	if t := a.temporary; t != nil {
+		a.mu.Lock()
+		t.links--
+		t.orphan = t.orphan || c.creator
+		a.mu.Unlock()
+	}
+	if s := q.subscription; s != nil && (closing || !s.durable) {
+		a.mu.Lock()
+		if !a.gone.Load() {
+			a.delete(q, ErrDeleted, false)
+		}
+		a.mu.Unlock()
+	}
+	if q.reapable || q.subscription != nil {
+		a.reap(q)
+	}
+}
+
+// end tells a consumer that it is gone, under the guard.
+func (c *Consumer) end(why error) {
+	c.closed = true
+	c.sink.Ended(why)
+}

@@ -1,5 +1,10 @@
 package engine
 
+import (
+	"cmp"
+	"slices"
+)
+
 // QueueInfo is a queue as it was at one moment.
 type QueueInfo struct {
 	Name, Address string
@@ -38,11 +43,78 @@ type Totals struct {
 	Unrouted             uint64
 }
 
+// info returns what the queue is now.
+func (q *boundQueue) info() QueueInfo {
+	q.guard.enter()
+	s := q.core.Stats()
+	q.guard.leave()
+	return QueueInfo{
+		Name: q.name, Address: q.address.name, Routing: q.address.routing,
+		Messages: s.Waiting, Delivering: s.Acquired + s.Leaving, Bytes: s.Bytes, Consumers: s.Consumers,
+		Added: s.Added, Acknowledged: s.Acknowledged, Expired: s.Expired, Killed: s.Killed,
+		Durable: q.id != 0, Temporary: q.temporary,
+	}
+}
+
 // Queues returns all queues, ordered by address and name.
-func (b *Broker) Queues() []QueueInfo { return nil }
+func (b *Broker) Queues() []QueueInfo {
+	var all []QueueInfo
+	for _, a := range b.names.all() {
+		for _, q := range a.queues() {
+			all = append(all, q.info())
+		}
+	}
+	slices.SortFunc(all, func(x, y QueueInfo) int {
+		return cmp.Or(cmp.Compare(x.Address, y.Address), cmp.Compare(x.Name, y.Name))
+	})
+	return all
+}
+
+// Queue returns one queue, ErrNotFound if there is none.
+func (b *Broker) Queue(address, queueName string) (QueueInfo, error) {
+	q, err := b.lookup(address, queueName)
+	if err != nil {
+		return QueueInfo{}, err
+	}
+	return q.info(), nil
+}
 
 // Addresses returns all addresses, ordered by name.
-func (b *Broker) Addresses() []AddressInfo { return nil }
+func (b *Broker) Addresses() []AddressInfo {
+	var all []AddressInfo
+	for _, a := range b.names.all() {
+		a.mu.Lock()
+		producers := a.producers
+		a.mu.Unlock()
+		all = append(all, AddressInfo{
+			Name: a.name, Routing: a.routing, Queues: len(a.queues()), Producers: producers,
+			Temporary: a.temporary != nil, Unrouted: a.unrouted.Load(),
+		})
+	}
+	slices.SortFunc(all, func(x, y AddressInfo) int { return cmp.Compare(x.Name, y.Name) })
+	return all
+}
 
 // Totals returns the broker's sums.
-func (b *Broker) Totals() Totals { return Totals{} }
+func (b *Broker) Totals() Totals {
+	t := Totals{
+		Addresses: int(b.totals.addresses.Load()), Queues: int(b.totals.queues.Load()),
+		Memory: b.memory.used.Load(), MemoryLimit: b.memory.hard,
+		Added: b.totals.added.Load(), Acknowledged: b.totals.acknowledged.Load(),
+		Expired: b.totals.expired.Load(), Killed: b.totals.killed.Load(),
+		Dropped: b.totals.dropped.Load(), Unrouted: b.totals.unrouted.Load(),
+	}
+	for _, a := range b.names.all() {
+		for _, q := range a.queues() {
+			i := q.info()
+			t.Consumers += i.Consumers
+			t.Messages += i.Messages
+			t.Delivering += i.Delivering
+			t.Added += i.Added
+			t.Acknowledged += i.Acknowledged
+			t.Expired += i.Expired
+			t.Killed += i.Killed
+		}
+	}
+	return t
+}

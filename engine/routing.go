@@ -19,14 +19,3 @@ func (r Routing) String() string {
 	}
 	return "unset"
 }
-
-// Lifetime says when a dynamic node is deleted [3.5.10-13]. A dynamic node never outlives the connection that
-// created it: see Broker.Disconnected.
-type Lifetime uint8
-
-const (
-	DeleteOnClose             Lifetime = iota // with the link that created it
-	DeleteOnNoLinks                           // when no link refers to it any more
-	DeleteOnNoMessages                        // once its creating link is gone: when it is empty
-	DeleteOnNoLinksOrMessages                 // when no link refers to it and it is empty
-)

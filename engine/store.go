@@ -1,4 +1,75 @@
 package engine
 
-// Store keeps what must survive a restart.
-type Store interface{}
+import "github.com/letomq/leto/engine/queue"
+
+// Store keeps what must survive a restart. Its records are facts: applying one needs no clock, configuration or
+// randomness, and applying it again changes nothing. A record that names a queue that isn't defined, or an entry that
+// isn't there, is passed over.
+//
+// Commit and Load may be called at the same time, Commit by one goroutine only.
+type Store interface {
+	// Recover returns what is stored. It is called once, before anything else.
+	Recover() (State, error)
+	// Commit makes all records hold, in their order, or none, and returns when they do. After an error the store is
+	// broken: what of the batch holds is unknown and every later Commit fails. The records are not kept; the messages
+	// they point to may be, and are never changed.
+	Commit(records []Record) error
+	// Load returns the entries of a queue in ascending order of number, from one number on: at most n, and no further
+	// once their payloads have reached that many bytes. At least one is returned if there is one. The messages are new
+	// structs, the caller's own; their payloads may be shared.
+	Load(q QueueID, from uint64, n, bytes int) ([]Stored, error)
+}
+
+// QueueID names a durable queue in the store. It is never used again for another queue.
+type QueueID uint64
+
+// State is what a store holds besides entries.
+type State struct {
+	Queues     []Definition
+	LastQueue  QueueID // highest ever defined
+	LastNumber uint64  // highest ever enqueued, in any queue
+}
+
+// Definition is a durable queue.
+type Definition struct {
+	ID        QueueID
+	Address   string
+	Name      string
+	Routing   Routing // of the address
+	Auto      bool    // made on first use
+	Container string  // of the durable subscription that the queue is, as is:
+	Link      string
+}
+
+// Record is one fact.
+type Record struct {
+	Kind        RecordKind
+	Queue       QueueID
+	Number      uint64
+	From        QueueID // move: where the entry comes from, and
+	FromNumber  uint64  // its number there
+	Count, Base uint32  // enqueue, move, count: as in queue.Arrival, absolute
+	Annotations []queue.Annotation
+	Message     *queue.Message // enqueue; move: the same payload under what is now its header
+	Definition  *Definition    // define
+}
+
+// RecordKind says what a record states.
+type RecordKind uint8
+
+const (
+	RecordDefine  RecordKind = iota + 1 // there is a queue
+	RecordDelete                        // the queue and all its entries are gone
+	RecordEnqueue                       // the queue has this entry
+	RecordRemove                        // the entry is gone
+	RecordCount                         // the entry has this count and these annotations
+	RecordMove                          // the queue has the entry that another one had, under a new number
+)
+
+// Stored is an entry as the store holds it.
+type Stored struct {
+	Number      uint64
+	Count, Base uint32
+	Annotations []queue.Annotation
+	Message     *queue.Message
+}

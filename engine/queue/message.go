@@ -1,6 +1,9 @@
 package queue
 
-import "math"
+import (
+	"math"
+	"sync/atomic"
+)
 
 // Message is one message as the queues see it. It is immutable once published and shared by every queue it was
 // routed to; nobody may change it or the bytes of Payload afterwards.
@@ -21,7 +24,7 @@ type Message struct {
 	Arrived  int64  // unix milliseconds; what is left of TTL is counted from here
 	Address  string // the address it was sent to
 
-	refs int32 // places that still hold it; owned by Hold and Drop
+	refs int32 // queues that hold it; only by Hold and Drop
 }
 
 // DefaultPriority is what a message has whose header doesn't say [3.2.1].
@@ -29,6 +32,31 @@ const DefaultPriority = 4
 
 // Size returns the bytes that the message's payload takes.
 func (m *Message) Size() int { return len(m.Payload) }
+
+// Hold notes that n more queues hold the message.
+func (m *Message) Hold(n int) { atomic.AddInt32(&m.refs, int32(n)) }
+
+// Drop notes that a queue let go of the message, and reports whether it was the last one.
+func (m *Message) Drop() bool { return atomic.AddInt32(&m.refs, -1) == 0 }
+
+// Moved returns a copy for another address, which shares the payload and never expires: what has died once must not
+// go on dying there.
+func (m *Message) Moved(address string) *Message {
+	moved := m.Fresh()
+	moved.Address = address
+	moved.Expiry, moved.TTL, moved.HeaderTTL = 0, 0, false
+	return moved
+}
+
+// Fresh returns a copy that no queue holds, which shares the payload.
+func (m *Message) Fresh() *Message {
+	fresh := *m
+	fresh.refs = 0
+	return &fresh
+}
+
+// level returns the priority as one of ten.
+func (m *Message) level() uint8 { return min(m.Priority, 9) }
 
 // ExpiryAt returns when a message expires that arrived at the given unix millisecond: the earlier of arrived+ttl and
 // absolute-expiry-time, 0 for never. A ttl of 0 and an absolute time of 0 or before the epoch mean "not set", which is

@@ -1,0 +1,242 @@
+package engine
+
+import (
+	"fmt"
+	"sync"
+	"sync/atomic"
+
+	"github.com/letomq/leto/engine/queue"
+)
+
+// committer is the one goroutine that writes to the store. While it commits one window, the next one fills: the
+// running commit is the timer. After a commit it carries out what waited for it, in order: it makes messages visible,
+// ends moves, and confirms. Whatever promises durability leaves from here.
+type committer struct {
+	store    Store
+	failed   func(error)
+	finished chan struct{}
+
+	maxSteps int
+	maxBytes int64
+
+	numbers atomic.Uint64 // given last: one sequence for all queues
+
+	mu     sync.Mutex
+	window *window    // being filled
+	spare  *window    // empty, or nil while it is being committed
+	room   *sync.Cond // the window was taken, or the committer ended
+	wake   *sync.Cond // the window has something, or the broker closes
+	closed bool       // nothing may enter any more
+	ending bool       // to be closed when the window is empty
+	err    error      // of the store
+}
+
+// window is what is committed at once.
+type window struct {
+	records []Record
+	steps   []step
+	bytes   int64
+}
+
+// step is what follows when a window holds.
+type step struct {
+	kind     stepKind
+	producer *Producer // stepPublish
+	sink     Sink      // stepSettled
+	ticket   uint64
+
+	message     *queue.Message // stepPublish, stepMove
+	target      *boundQueue    // one target, or:
+	targets     []*boundQueue
+	number      uint64
+	count       uint32 // stepMove
+	annotations []queue.Annotation
+	source      *boundQueue
+	entry       *queue.Entry
+	stored      bool // some record of the window belongs to it
+}
+
+type stepKind uint8
+
+const (
+	stepPublish stepKind = iota + 1 // a message becomes visible and is confirmed
+	stepMove                        // a message becomes visible elsewhere and leaves its source
+	stepSettled                     // a settlement is confirmed
+)
+
+func newCommitter(store Store, limits Limits, last uint64, failed func(error)) *committer {
+	c := &committer{
+		store: store, failed: failed, finished: make(chan struct{}),
+		window: &window{}, spare: &window{},
+		maxSteps: limits.WindowRecords, maxBytes: limits.WindowBytes,
+	}
+	if c.maxSteps <= 0 {
+		c.maxSteps = 4096
+	}
+	if c.maxBytes <= 0 {
+		c.maxBytes = 8 << 20
+	}
+	c.numbers.Store(last)
+	c.room, c.wake = sync.NewCond(&c.mu), sync.NewCond(&c.mu)
+	return c
+}
+
+// await waits while the window is full. It must not be called under a guard.
+func (c *committer) await() {
+	c.mu.Lock()
+	for c.full() && !c.closed {
+		c.room.Wait()
+	}
+	c.mu.Unlock()
+}
+
+func (c *committer) full() bool {
+	return max(len(c.window.steps), len(c.window.records)) >= c.maxSteps || c.window.bytes >= c.maxBytes
+}
+
+// enter puts records and what follows them into the window. It never waits, for it is also called under guards; who
+// brings payloads calls await first. A step with a message is given its number, and so are its new entries among the
+// records. It returns ErrClosed, or the store's error if there are records; then nothing has entered.
+func (c *committer) enter(records []Record, s *step) error {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.closed {
+		return ErrClosed
+	}
+	if c.err != nil && len(records) > 0 {
+		return c.err
+	}
+	w := c.window
+	if s != nil {
+		if s.message != nil {
+			s.number = c.numbers.Add(1)
+			for i := range records {
+				if r := &records[i]; r.Kind == RecordEnqueue || r.Kind == RecordMove {
+					r.Number = s.number
+				}
+			}
+			w.bytes += int64(s.message.Size())
+		}
+		s.stored = len(records) > 0
+		w.steps = append(w.steps, *s)
+	}
+	w.records = append(w.records, records...)
+	c.wake.Signal()
+	return nil
+}
+
+// run commits windows until end is called and all are done.
+func (c *committer) run() {
+	defer close(c.finished)
+	for {
+		c.mu.Lock()
+		for len(c.window.steps) == 0 && len(c.window.records) == 0 && !c.ending {
+			c.wake.Wait()
+		}
+		w := c.window
+		if len(w.steps) == 0 && len(w.records) == 0 {
+			c.closed = true
+			c.room.Broadcast()
+			c.mu.Unlock()
+			return
+		}
+		c.window, c.spare = c.spare, nil
+		c.room.Broadcast()
+		err := c.err
+		c.mu.Unlock()
+
+		if err == nil && len(w.records) > 0 {
+			if err = c.store.Commit(w.records); err != nil {
+				err = c.fail(err)
+			}
+		}
+		w.carryOut(err)
+		w.reset()
+
+		c.mu.Lock()
+		c.spare = w
+		c.mu.Unlock()
+	}
+}
+
+func (c *committer) fail(err error) error {
+	err = fmt.Errorf("store: commit: %w", err)
+	c.mu.Lock()
+	c.err = err
+	c.mu.Unlock()
+	if c.failed != nil {
+		c.failed(err)
+	}
+	return err
+}
+
+// end has run finish what has entered, and waits for it.
+func (c *committer) end() {
+	c.mu.Lock()
+	c.ending = true
+	c.wake.Signal()
+	c.mu.Unlock()
+	<-c.finished
+}
+
+// reset empties a window and keeps its space, unless that was used for something unusually big.
+func (w *window) reset() {
+	const keep = 16384
+	clear(w.records)
+	clear(w.steps)
+	w.records, w.steps, w.bytes = w.records[:0], w.steps[:0], 0
+	if cap(w.records) > keep {
+		w.records = nil
+	}
+	if cap(w.steps) > keep {
+		w.steps = nil
+	}
+}
+
+// batchMax is how many messages for one queue become visible under one hold of its guard.
+const batchMax = 64
+
+// carryOut does what waited for the commit. With an error, what has records in it is given up.
+func (w *window) carryOut(err error) {
+	for steps := w.steps; len(steps) > 0; {
+		n := 1
+		s := &steps[0]
+		switch {
+		case err != nil && s.stored:
+			s.giveUp()
+		case s.kind == stepSettled:
+			s.sink.Settled(s.ticket)
+		case s.kind == stepMove:
+			s.move()
+		case s.target == nil:
+			for _, q := range s.targets {
+				q.arrive(queue.Arrival{Message: s.message, Number: s.number})
+			}
+			s.producer.confirm(s.ticket, Result{Verdict: Accepted})
+		default:
+			for n < len(steps) && n < batchMax && steps[n].kind == stepPublish && steps[n].target == s.target &&
+				(err == nil || !steps[n].stored) {
+				n++
+			}
+			s.target.appear(steps[:n])
+			for i := range n {
+				steps[i].producer.confirm(steps[i].ticket, Result{Verdict: Accepted})
+			}
+		}
+		steps = steps[n:]
+	}
+}
+
+// giveUp ends a step whose commit failed. A settlement isn't confirmed: whether it holds is unknown.
+func (s *step) giveUp() {
+	if s.kind != stepPublish {
+		return
+	}
+	for _, q := range s.targets {
+		q.forgo(s.message)
+	}
+	if s.target != nil {
+		s.target.forgo(s.message)
+	}
+	s.producer.confirm(s.ticket, rejected(s.message.Address, reasonStore, nil))
+}

@@ -1,0 +1,214 @@
+package engine
+
+import (
+	"strconv"
+	"strings"
+	"unicode/utf8"
+
+	"github.com/letomq/leto/engine/queue"
+)
+
+// Annotations that the broker writes on messages that it moves.
+const (
+	OrigAddress   = "x-opt-ORIG-ADDRESS"    // string: address of the queue that it died in
+	OrigQueue     = "x-opt-ORIG-QUEUE"      // string: that queue
+	OrigMessageID = "x-opt-ORIG-MESSAGE-ID" // long: its number there
+	ActualExpiry  = "x-opt-ACTUAL-EXPIRY"   // long: unix milliseconds at which it was expired
+	DeathReason   = "x-opt-death-reason"    // string: why it was dead-lettered
+)
+
+// Why a message left a queue for nowhere: Dropped.Reason.
+const (
+	DropExpired  = "expired: no expiry address"
+	DropAttempts = "delivery attempts used up: no dead-letter address"
+	DropRejected = "rejected: no dead-letter address"
+	DropLoop     = "rejected on the dead-letter queue itself"
+	DropNoQueue  = "no queue at the dead-letter or expiry address"
+)
+
+// departure is an entry that is leaving a queue: dead or expired.
+type departure struct {
+	entry   *queue.Entry
+	message *queue.Message
+	expired bool
+	cause   queue.Cause
+	reason  string // of a dead one
+}
+
+// maxReason bounds the bytes of a consumer's error that are kept.
+const maxReason = 1024
+
+// deathReason is what x-opt-death-reason says.
+func deathReason(cause queue.Cause, o *Outcome, attempts uint32) string {
+	if cause == queue.CauseAttempts {
+		return "max-delivery-attempts reached: " + strconv.FormatUint(uint64(attempts), 10)
+	}
+	parts := []string{"rejected"}
+	if o != nil && o.Condition != "" {
+		parts = append(parts, o.Condition)
+	}
+	if o != nil && o.Description != "" {
+		parts = append(parts, o.Description)
+	}
+	reason := strings.ToValidUTF8(strings.Join(parts, ": "), "�")
+	if len(reason) <= maxReason {
+		return reason
+	}
+	end := maxReason
+	for !utf8.RuneStart(reason[end]) {
+		end--
+	}
+	return reason[:end]
+}
+
+// depart moves an entry to where dead or expired messages go, or drops it. The entry stays leaving in q until the
+// move holds. It must not be called under a guard.
+func (q *boundQueue) depart(d departure) {
+	settings := q.address.settings
+	to := settings.ExpiryAddress
+	drop := DropExpired
+	if !d.expired {
+		to, drop = settings.DeadLetterAddress, DropRejected
+		if d.cause == queue.CauseAttempts {
+			drop = DropAttempts
+		}
+	}
+	if to == "" {
+		q.drop(d, drop)
+		return
+	}
+	n, err := parseName(to, RoutingUnset)
+	if err != nil {
+		q.drop(d, DropNoQueue)
+		return
+	}
+	if !d.expired && n.address == q.address.name {
+		// It would come back to where it was rejected, and for a program that clears the queue by rejecting, for ever.
+		q.drop(d, DropLoop)
+		return
+	}
+	moved := d.message.Moved(n.address)
+	for range 3 { // a queue may be deleted between finding it and reserving it
+		a := q.broker().departed(n)
+		if a == nil {
+			break
+		}
+		picked := a.pick(n.queue)
+		if len(picked) == 0 {
+			break
+		}
+		q.broker().memory.force(cost(moved, len(picked)))
+		if targets := reserve(picked, moved); len(targets) > 0 {
+			if q.enterMove(d, moved, targets) {
+				return
+			}
+			for _, t := range targets {
+				t.forgo(moved)
+			}
+			return // the broker is closing, or its store has failed: the entry stays where it is stored
+		}
+	}
+	q.drop(d, DropNoQueue)
+}
+
+// departed returns the address that dead or expired messages go to. It is made when there is none, whatever
+// auto-create says: a setting names it. Nil when it can't be made.
+func (b *Broker) departed(n name) *address {
+	a, err := b.ensure(n, RoutingUnset, true)
+	if err != nil {
+		return nil
+	}
+	if len(a.pick(n.queue)) > 0 || n.queue == "" && a.routing == Multicast {
+		return a
+	}
+	if a.enter() != nil {
+		return nil
+	}
+	defer a.mu.Unlock()
+	if n.queue != "" {
+		_, err = a.ensureQueue(n.queue, true)
+	} else {
+		_, err = a.ensureOwnQueue(true)
+	}
+	if err != nil {
+		return nil
+	}
+	return a
+}
+
+// enterMove puts a move into the commit window: into the last target as a move, into the others as new entries.
+func (q *boundQueue) enterMove(d departure, moved *queue.Message, targets []*boundQueue) bool {
+	s := step{
+		kind: stepMove, message: moved, source: q, entry: d.entry, targets: targets,
+		count: d.entry.Count(), annotations: q.obituary(d),
+	}
+	var few [2]Record
+	records := few[:0]
+	q.guard.enter() // so that the record stands before one that deletes the queue, or isn't written
+	defer q.guard.leave()
+	from := q.holds(d.message) && !q.deleted
+	for _, t := range targets {
+		if t.holds(moved) {
+			records = append(records, Record{
+				Kind: RecordEnqueue, Queue: t.id, Message: moved, Count: s.count, Base: s.count, Annotations: s.annotations,
+			})
+		}
+	}
+	if last := len(records) - 1; from && last >= 0 {
+		records[last].Kind, records[last].From, records[last].FromNumber = RecordMove, q.id, d.entry.Number()
+	} else if from {
+		records = append(records, Record{Kind: RecordRemove, Queue: q.id, Number: d.entry.Number()})
+	}
+	return q.broker().committer.enter(records, &s) == nil
+}
+
+// obituary returns the annotations of a message that has left q.
+func (q *boundQueue) obituary(d departure) []queue.Annotation {
+	old := d.entry.Annotations()
+	all := make([]queue.Annotation, 0, len(old)+4)
+	for _, a := range old {
+		switch a.Key {
+		case OrigAddress, OrigQueue, OrigMessageID, ActualExpiry, DeathReason:
+		default:
+			all = append(all, a)
+		}
+	}
+	all = append(all,
+		queue.Annotation{Key: OrigAddress, Value: q.address.name},
+		queue.Annotation{Key: OrigQueue, Value: q.name},
+		queue.Annotation{Key: OrigMessageID, Value: int64(d.entry.Number())})
+	if d.expired {
+		return append(all, queue.Annotation{Key: ActualExpiry, Value: q.broker().now()})
+	}
+	return append(all, queue.Annotation{Key: DeathReason, Value: d.reason})
+}
+
+// drop removes an entry that is leaving and has nowhere to go.
+func (q *boundQueue) drop(d departure, reason string) {
+	b := q.broker()
+	number := d.entry.Number()
+	q.guard.enter()
+	if q.holds(d.message) && !q.deleted {
+		b.committer.enter([]Record{{Kind: RecordRemove, Queue: q.id, Number: number}}, nil)
+	}
+	after := q.finish(d.entry)
+	q.guard.leave()
+	q.after(&after, nil)
+	b.totals.dropped.Add(1)
+	if b.observer.Dropped != nil {
+		b.observer.Dropped(Dropped{Queue: q.name, Number: number, Reason: reason})
+	}
+}
+
+// move carries out a move that holds: the message appears at its targets, then it is gone from its source.
+func (s *step) move() {
+	for _, t := range s.targets {
+		t.arrive(queue.Arrival{
+			Message: s.message, Number: s.number, Count: s.count, Base: s.count, Annotations: s.annotations, Acquired: s.entry.Had(),
+		})
+	}
+	s.source.guard.enter()
+	after := s.source.finish(s.entry)
+	s.source.guard.leave()
+	s.source.after(&after, nil)
+}

@@ -1,0 +1,53 @@
+package queue
+
+// Effect is something that the caller has to do, in the order of the slice.
+type Effect struct {
+	Kind        EffectKind
+	Cause       Cause
+	Acquisition uint32    // EffectDeliver
+	Consumer    *Consumer // EffectDeliver, EffectDrained
+	Entry       *Entry
+	Message     *Message
+}
+
+// EffectKind says what there is to do.
+type EffectKind uint8
+
+const (
+	EffectDeliver EffectKind = iota // give the consumer the delivery: see Delivery
+	EffectDrained                   // tell the consumer that it has been given all there is
+	EffectCounted                   // the entry's count or annotations changed and it stays
+	EffectGone                      // the entry has left the queue; Cause says why
+	EffectDead                      // the entry is leaving: dead-letter or drop it, then Finish; Cause says why
+	EffectExpired                   // the entry is leaving: expire it, then Finish
+)
+
+// Cause says why an entry leaves.
+type Cause uint8
+
+const (
+	CauseNone     Cause = iota
+	CauseAccepted       // settled as accepted, or taken for good
+	CausePurged         // by Purge or Clear
+	CauseFinished       // by Finish
+	CauseAttempts       // the last allowed attempt failed
+	CauseRejected       // a consumer rejected it
+)
+
+// Delivery returns what the consumer of an EffectDeliver is to be given. It must be called before the queue is used
+// again.
+func (fx *Effect) Delivery() Delivery {
+	e := fx.Entry
+	d := Delivery{
+		Handle:        e,
+		Acquisition:   fx.Acquisition,
+		Message:       fx.Message,
+		Number:        e.number,
+		Count:         e.count,
+		FirstAcquirer: fx.Acquisition == 1 || e.acquisition == 0,
+	}
+	if e.more != nil {
+		d.Annotations = e.more.annotations
+	}
+	return d
+}

@@ -1,0 +1,170 @@
+package queue
+
+// Queue is one queue. The zero value is ready to use, with no policy: endless attempts. It is not safe for concurrent
+// use: whoever guards it calls one method at a time, carries out the effects in order, and lets the next one in.
+//
+// Between calls no message waits for which some consumer has credit.
+type Queue struct {
+	ready    ready
+	barred   *ring       // waiting entries that some present consumer must not have; nil while there never was one
+	turn     *Consumer   // next in the round of those with credit
+	hungry   int         // consumers in the round
+	takers   []*Consumer // in order of attaching, as are
+	browsers []*Consumer
+	expiry   expiry
+	policy   Policy
+
+	waiting, acquired, leaving int
+	bytes                      int64
+	counters                   Counters
+}
+
+// Policy is what a queue does with messages that fail.
+type Policy struct {
+	MaxAttempts      int32 // failed attempts in this queue before an entry is dead; 0 or below: endless
+	RejectRedelivers bool  // rejected counts as modified with delivery-failed
+	CountOnLoss      bool  // a lost connection counts as a failed attempt
+}
+
+// SetPolicy replaces the policy. It takes effect with the next failure.
+func (q *Queue) SetPolicy(p Policy) { q.policy = p }
+
+// Counters count entries over the queue's life.
+type Counters struct {
+	Added, Acknowledged, Expired, Killed uint64
+}
+
+// Stats is what is in a queue.
+type Stats struct {
+	Waiting, Acquired, Leaving int // entries
+	Consumers                  int
+	Bytes                      int64 // payloads of all entries
+	Counters
+}
+
+// Stats returns what is in the queue.
+func (q *Queue) Stats() Stats {
+	return Stats{q.waiting, q.acquired, q.leaving, q.Consumers(), q.bytes, q.counters}
+}
+
+// Waiting returns how many entries wait.
+func (q *Queue) Waiting() int { return q.waiting }
+
+// Empty reports whether nothing is in the queue, with a consumer or on its way out.
+func (q *Queue) Empty() bool { return q.waiting+q.acquired+q.leaving == 0 }
+
+// Consumers returns how many consumers and browsers are attached.
+func (q *Queue) Consumers() int { return len(q.takers) + len(q.browsers) }
+
+// Arrival is a message that comes to the queue with a past.
+type Arrival struct {
+	Message     *Message
+	Number      uint64
+	Count       uint32 // failed attempts so far
+	Base        uint32 // of which these happened elsewhere and don't count towards this queue's limit
+	Annotations []Annotation
+	Acquired    bool // some consumer has had it
+}
+
+// Publish adds a message. Numbers are from 1 to below 2^60, unique in the queue and mostly ascending: one that comes late is put
+// where it belongs.
+func (q *Queue) Publish(m *Message, number uint64, now int64, fx []Effect) []Effect {
+	return q.add(&Entry{number: number, message: m, priority: m.level()}, now, fx)
+}
+
+// Insert adds a message with a past.
+func (q *Queue) Insert(a Arrival, now int64, fx []Effect) []Effect {
+	e := &Entry{
+		number: a.Number, message: a.Message, priority: a.Message.level(),
+		count: a.Count, base: min(a.Base, a.Count),
+	}
+	if a.Acquired {
+		e.acquisition = 1
+	}
+	if len(a.Annotations) > 0 {
+		e.more = &more{annotations: a.Annotations}
+	}
+	return q.add(e, now, fx)
+}
+
+func (q *Queue) add(e *Entry, now int64, fx []Effect) []Effect {
+	m := e.message
+	q.counters.Added++
+	q.bytes += int64(m.Size())
+	if m.Expiry != 0 {
+		q.expiry.live++
+		if m.Expiry <= now {
+			return q.expire(e, fx)
+		}
+		q.expiry.put(e)
+	}
+	q.waiting++
+	if q.waiting == 1 && q.turn != nil && q.browsers == nil { // nobody is before it: hand it over
+		return q.give(q.turn, e, fx)
+	}
+	q.ready.put(e)
+	for _, b := range q.browsers {
+		b.view.late(e)
+	}
+	if q.turn == nil && q.browsers == nil {
+		return fx
+	}
+	return q.dispatch(now, fx)
+}
+
+// gone removes an entry for good. It must have been taken out of wherever it was.
+func (q *Queue) gone(e *Entry, why Cause, fx []Effect) []Effect {
+	m := e.message
+	q.bytes -= int64(m.Size())
+	if m.Expiry != 0 {
+		q.expiry.drop()
+	}
+	e.state, e.message = stateGone, nil
+	return append(fx, Effect{Kind: EffectGone, Cause: why, Entry: e, Message: m})
+}
+
+// leave begins an entry's way out. It must have been taken out of wherever it was.
+func (q *Queue) leave(e *Entry, kind EffectKind, why Cause, fx []Effect) []Effect {
+	e.state = stateLeaving
+	q.leaving++
+	return append(fx, Effect{Kind: kind, Cause: why, Entry: e, Message: e.message})
+}
+
+// Finish ends the way out of an entry that an EffectDead or EffectExpired named.
+func (q *Queue) Finish(e *Entry, fx []Effect) []Effect {
+	if e.state != stateLeaving {
+		return fx
+	}
+	q.leaving--
+	return q.gone(e, CauseFinished, fx)
+}
+
+// Purge removes all entries that wait.
+func (q *Queue) Purge(fx []Effect) []Effect {
+	drop := func(e *Entry) {
+		q.waiting--
+		fx = q.gone(e, CausePurged, fx)
+	}
+	q.ready.drainAll(drop)
+	for q.barred != nil && q.barred.n > 0 {
+		drop(q.barred.popFront())
+	}
+	return fx
+}
+
+// Clear removes all entries, whoever owns them, and all consumers, and returns the consumers. Entries on their way out
+// stay until Finish. The queue is to be thrown away.
+func (q *Queue) Clear(fx []Effect) ([]*Consumer, []Effect) {
+	all := q.Members()
+	for _, c := range all {
+		for e := c.first; e != nil; e = c.first {
+			q.disown(e)
+			fx = q.gone(e, CausePurged, fx)
+		}
+		c.limit = c.given
+		q.enlist(c)
+		c.gone = true
+	}
+	q.takers, q.browsers = nil, nil
+	return all, q.Purge(fx)
+}

@@ -1,0 +1,80 @@
+package memory
+
+import (
+	"cmp"
+	"slices"
+
+	"github.com/letomq/leto/engine"
+)
+
+// entries is one queue: its entries by number. Entries come in ascending order and leave mostly from the front, so
+// one that is removed stays as a blank, without message, until the blanks are half of all.
+type entries struct {
+	definition engine.Definition
+	all        []engine.Stored
+	blanks     int
+}
+
+// search returns the place of a number, and whether something stands there.
+func (q *entries) search(number uint64) (int, bool) {
+	return slices.BinarySearchFunc(q.all, number, func(e engine.Stored, n uint64) int { return cmp.Compare(e.Number, n) })
+}
+
+func (q *entries) find(number uint64) *engine.Stored {
+	if i, found := q.search(number); found && q.all[i].Message != nil {
+		return &q.all[i]
+	}
+	return nil
+}
+
+func (q *entries) put(e engine.Stored) {
+	if len(q.all) == 0 || q.all[len(q.all)-1].Number < e.Number {
+		q.all = append(q.all, e)
+		return
+	}
+	i, found := q.search(e.Number)
+	if !found {
+		q.all = slices.Insert(q.all, i, e)
+		return
+	}
+	if q.all[i].Message == nil {
+		q.blanks--
+	}
+	q.all[i] = e
+}
+
+func (q *entries) remove(number uint64) bool {
+	i, found := q.search(number)
+	if !found || q.all[i].Message == nil {
+		return false
+	}
+	q.all[i] = engine.Stored{Number: number}
+	q.blanks++
+	if q.blanks == len(q.all) {
+		q.all, q.blanks = nil, 0
+	} else if q.blanks > 32 && q.blanks > len(q.all)/2 {
+		q.all = slices.DeleteFunc(q.all, func(e engine.Stored) bool { return e.Message == nil })
+		q.blanks = 0
+		if cap(q.all) > 4*len(q.all) {
+			q.all = slices.Clone(q.all)
+		}
+	}
+	return true
+}
+
+func (q *entries) load(from uint64, n, bytes int) []engine.Stored {
+	i, _ := q.search(from)
+	var found []engine.Stored
+	for ; i < len(q.all) && len(found) < n; i++ {
+		e := q.all[i]
+		if e.Message == nil {
+			continue
+		}
+		e.Message = e.Message.Fresh()
+		found = append(found, e)
+		if bytes -= e.Message.Size(); bytes <= 0 {
+			break
+		}
+	}
+	return found
+}

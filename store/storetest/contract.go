@@ -1,0 +1,337 @@
+package storetest
+
+import (
+	"fmt"
+	"reflect"
+	"slices"
+	"sync"
+	"testing"
+
+	"github.com/letomq/leto/engine"
+	"github.com/letomq/leto/engine/queue"
+)
+
+// Store is a store under test, and how to close it and open it again as after a restart.
+type Store struct {
+	engine.Store
+	Reopen func(t *testing.T) engine.Store
+}
+
+// Run runs the suite. open makes an empty store.
+func Run(t *testing.T, open func(t *testing.T) Store) {
+	for _, c := range []struct {
+		name string
+		test func(*testing.T, *subject)
+	}{
+		{"an empty store has nothing", testEmpty},
+		{"what is committed is there after a restart", testRestart},
+		{"all fields of an entry come back", testFields},
+		{"removed entries are gone", testRemove},
+		{"counts and annotations are absolute", testCount},
+		{"a move is one step", testMove},
+		{"a deleted queue is gone with its entries", testDelete},
+		{"records for what isn't there are passed over", testUnknown},
+		{"records may be applied again", testAgain},
+		{"numbers and queue ids are never forgotten", testLast},
+		{"load goes by number, count and bytes", testLoad},
+		{"load runs beside commit", testConcurrent},
+		{"many entries come and go", testChurn},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			s := open(t)
+			c.test(t, &subject{t: t, store: s.Store, reopen: s.Reopen})
+		})
+	}
+}
+
+// subject is a store under test with the steps that all tests take.
+type subject struct {
+	t      *testing.T
+	store  engine.Store
+	reopen func(t *testing.T) engine.Store
+}
+
+func (s *subject) commit(records ...engine.Record) {
+	s.t.Helper()
+	if err := s.store.Commit(records); err != nil {
+		s.t.Fatalf("commit: %v", err)
+	}
+}
+
+func (s *subject) recover() engine.State {
+	s.t.Helper()
+	state, err := s.store.Recover()
+	if err != nil {
+		s.t.Fatalf("recover: %v", err)
+	}
+	return state
+}
+
+func (s *subject) restart() engine.State {
+	s.t.Helper()
+	s.store = s.reopen(s.t)
+	return s.recover()
+}
+
+func (s *subject) load(q engine.QueueID, from uint64, n, bytes int) []engine.Stored {
+	s.t.Helper()
+	entries, err := s.store.Load(q, from, n, bytes)
+	if err != nil {
+		s.t.Fatalf("load: %v", err)
+	}
+	return entries
+}
+
+// expect checks which numbers a queue has.
+func (s *subject) expect(q engine.QueueID, numbers ...uint64) {
+	s.t.Helper()
+	var got []uint64
+	for _, e := range s.load(q, 0, 1<<20, 1<<30) {
+		got = append(got, e.Number)
+	}
+	if !slices.Equal(got, numbers) {
+		s.t.Fatalf("queue %d has %v, want %v", q, got, numbers)
+	}
+}
+
+func define(id engine.QueueID) engine.Record {
+	name := fmt.Sprint("q", id)
+	return engine.Record{
+		Kind: engine.RecordDefine, Queue: id,
+		Definition: &engine.Definition{ID: id, Address: name, Name: name, Routing: engine.Anycast},
+	}
+}
+
+func enqueue(id engine.QueueID, number uint64) engine.Record {
+	return engine.Record{Kind: engine.RecordEnqueue, Queue: id, Number: number, Message: message(fmt.Sprint("m", number))}
+}
+
+func remove(id engine.QueueID, number uint64) engine.Record {
+	return engine.Record{Kind: engine.RecordRemove, Queue: id, Number: number}
+}
+
+func message(payload string) *queue.Message {
+	return &queue.Message{Payload: []byte(payload), Durable: true, Priority: 4, Address: "a"}
+}
+
+func testEmpty(t *testing.T, s *subject) {
+	if state := s.recover(); len(state.Queues) != 0 || state.LastNumber != 0 || state.LastQueue != 0 {
+		t.Errorf("state = %+v, want nothing", state)
+	}
+	s.expect(1)
+}
+
+func testRestart(t *testing.T, s *subject) {
+	s.recover()
+	s.commit(define(1), define(2), enqueue(1, 1), enqueue(2, 2), enqueue(1, 3))
+	s.commit(remove(1, 1))
+	state := s.restart()
+	if len(state.Queues) != 2 {
+		t.Fatalf("queues = %+v, want two", state.Queues)
+	}
+	s.expect(1, 3)
+	s.expect(2, 2)
+	s.commit(enqueue(1, 4))
+	s.restart()
+	s.expect(1, 3, 4)
+}
+
+func testFields(t *testing.T, s *subject) {
+	s.recover()
+	d := engine.Definition{
+		ID: 7, Address: "prices", Name: `c\.1.link`, Routing: engine.Multicast, Auto: true, Container: "c.1", Link: "link",
+	}
+	m := &queue.Message{
+		Payload: []byte{0, 1, 2, 255}, Format: 0xffffffff, Durable: true, HeaderDurable: true, HeaderPriority: true,
+		HeaderTTL: true, DurableValue: true, Priority: 9, TTL: 1<<32 - 1, Expiry: 1<<63 - 1, Arrived: 1_700_000_000_000,
+		Address: "prices",
+	}
+	annotations := []queue.Annotation{
+		{Key: "a", Value: "text"}, {Key: "b", Value: int64(-5)}, {Key: "c", Value: queue.Millis(12)},
+		{Key: "d", Value: queue.Encoded{0x40}},
+	}
+	s.commit(engine.Record{Kind: engine.RecordDefine, Queue: 7, Definition: &d}, engine.Record{
+		Kind: engine.RecordEnqueue, Queue: 7, Number: 9, Count: 3, Base: 2, Annotations: annotations, Message: m,
+	})
+	state := s.restart()
+	if len(state.Queues) != 1 || state.Queues[0] != d {
+		t.Errorf("definition = %+v, want %+v", state.Queues, d)
+	}
+	got := s.load(7, 0, 10, 1000)
+	want := engine.Stored{Number: 9, Count: 3, Base: 2, Annotations: annotations, Message: m.Fresh()}
+	if len(got) != 1 || !reflect.DeepEqual(got[0], want) {
+		t.Errorf("entry = %+v\nwant %+v", got, want)
+	}
+	if got[0].Message == m {
+		t.Error("the message is the one that was committed, want a new struct")
+	}
+}
+
+func testRemove(t *testing.T, s *subject) {
+	s.recover()
+	s.commit(define(1), enqueue(1, 1), enqueue(1, 2), enqueue(1, 3), remove(1, 2))
+	s.expect(1, 1, 3)
+	s.commit(remove(1, 1), remove(1, 3))
+	s.expect(1)
+	s.restart()
+	s.expect(1)
+}
+
+func testCount(t *testing.T, s *subject) {
+	s.recover()
+	s.commit(define(1), enqueue(1, 1))
+	add := []queue.Annotation{{Key: "x-opt-a", Value: "1"}}
+	s.commit(engine.Record{Kind: engine.RecordCount, Queue: 1, Number: 1, Count: 5})
+	s.commit(engine.Record{Kind: engine.RecordCount, Queue: 1, Number: 1, Count: 6, Base: 1, Annotations: add})
+	s.restart()
+	got := s.load(1, 0, 1, 1)
+	if len(got) != 1 || got[0].Count != 6 || got[0].Base != 1 || !reflect.DeepEqual(got[0].Annotations, add) {
+		t.Errorf("entry = %+v, want count 6 of which 1 elsewhere, one annotation", got)
+	}
+}
+
+func testMove(t *testing.T, s *subject) {
+	s.recover()
+	s.commit(define(1), define(2), enqueue(1, 1), enqueue(1, 2))
+	dead := message("m1").Moved("q2")
+	s.commit(engine.Record{
+		Kind: engine.RecordMove, From: 1, FromNumber: 1, Queue: 2, Number: 3, Count: 4, Base: 4, Message: dead,
+	})
+	s.restart()
+	s.expect(1, 2)
+	s.expect(2, 3)
+	got := s.load(2, 0, 1, 1)[0]
+	if got.Count != 4 || got.Message.Address != "q2" || string(got.Message.Payload) != "m1" {
+		t.Errorf("moved entry = %+v %+v", got, got.Message)
+	}
+	// into a queue that is gone: the entry is gone too, as if it had been deleted there
+	s.commit(engine.Record{Kind: engine.RecordDelete, Queue: 2})
+	s.commit(engine.Record{Kind: engine.RecordMove, From: 1, FromNumber: 2, Queue: 2, Number: 4, Message: dead})
+	s.expect(1)
+	s.expect(2)
+}
+
+func testDelete(t *testing.T, s *subject) {
+	s.recover()
+	s.commit(define(1), define(2), enqueue(1, 1), enqueue(2, 2))
+	s.commit(engine.Record{Kind: engine.RecordDelete, Queue: 1}, enqueue(1, 3))
+	state := s.restart()
+	if len(state.Queues) != 1 || state.Queues[0].ID != 2 {
+		t.Errorf("queues = %+v, want only 2", state.Queues)
+	}
+	s.expect(1)
+	s.expect(2, 2)
+}
+
+func testUnknown(t *testing.T, s *subject) {
+	s.recover()
+	s.commit(enqueue(9, 1), remove(9, 1), engine.Record{Kind: engine.RecordCount, Queue: 9, Number: 1, Count: 1},
+		engine.Record{Kind: engine.RecordDelete, Queue: 9})
+	s.commit(define(1), remove(1, 5), engine.Record{Kind: engine.RecordCount, Queue: 1, Number: 5, Count: 1},
+		engine.Record{Kind: engine.RecordMove, From: 9, FromNumber: 1, Queue: 1, Number: 6, Message: message("x")},
+		enqueue(1, 7))
+	s.restart()
+	s.expect(1, 7)
+	s.expect(9)
+}
+
+func testAgain(t *testing.T, s *subject) {
+	s.recover()
+	batch := []engine.Record{
+		define(1), enqueue(1, 1), enqueue(1, 2), {Kind: engine.RecordCount, Queue: 1, Number: 1, Count: 2}, remove(1, 2),
+	}
+	s.commit(batch...)
+	s.commit(batch...)
+	s.restart()
+	s.expect(1, 1)
+	if got := s.load(1, 0, 1, 1)[0]; got.Count != 2 {
+		t.Errorf("count = %d, want 2", got.Count)
+	}
+}
+
+func testLast(t *testing.T, s *subject) {
+	s.recover()
+	s.commit(define(3), enqueue(3, 41), remove(3, 41))
+	s.commit(engine.Record{Kind: engine.RecordDelete, Queue: 3})
+	if state := s.restart(); state.LastNumber != 41 || state.LastQueue != 3 {
+		t.Errorf("last number and queue = %d, %d, want 41, 3", state.LastNumber, state.LastQueue)
+	}
+}
+
+func testLoad(t *testing.T, s *subject) {
+	s.recover()
+	s.commit(define(1))
+	for n := uint64(1); n <= 20; n++ {
+		r := enqueue(1, 2*n)
+		r.Message = message("0123456789")
+		s.commit(r)
+	}
+	numbers := func(from uint64, n, bytes int) (got []uint64) {
+		for _, e := range s.load(1, from, n, bytes) {
+			got = append(got, e.Number)
+		}
+		return got
+	}
+	for _, c := range []struct {
+		from     uint64
+		n, bytes int
+		want     []uint64
+	}{
+		{0, 3, 1000, []uint64{2, 4, 6}},
+		{4, 2, 1000, []uint64{4, 6}},
+		{5, 2, 1000, []uint64{6, 8}},
+		{5, 100, 25, []uint64{6, 8, 10}},
+		{5, 100, 1, []uint64{6}},
+		{39, 100, 1000, []uint64{40}},
+		{41, 100, 1000, nil},
+	} {
+		if got := numbers(c.from, c.n, c.bytes); !slices.Equal(got, c.want) {
+			t.Errorf("load from %d, %d entries, %d bytes = %v, want %v", c.from, c.n, c.bytes, got, c.want)
+		}
+	}
+}
+
+func testConcurrent(t *testing.T, s *subject) {
+	s.recover()
+	s.commit(define(1), enqueue(1, 1))
+	var loading sync.WaitGroup
+	stop := make(chan struct{})
+	loading.Go(func() {
+		for {
+			select {
+			case <-stop:
+				return
+			default:
+			}
+			got, err := s.store.Load(1, 0, 5, 1000)
+			if err != nil || len(got) == 0 || got[0].Number != 1 {
+				t.Errorf("load = %v, %v, want entry 1 first", got, err)
+				return
+			}
+		}
+	})
+	for n := uint64(2); n < 500; n++ {
+		s.commit(enqueue(1, n), remove(1, max(n-1, 2)))
+	}
+	close(stop)
+	loading.Wait()
+}
+
+func testChurn(t *testing.T, s *subject) {
+	s.recover()
+	s.commit(define(1))
+	var want []uint64
+	for n := uint64(1); n <= 2000; n++ {
+		records := []engine.Record{enqueue(1, n)}
+		want = append(want, n)
+		if n%10 != 0 { // leave every tenth, take the others out of order
+			i := len(want) - 1 - int(n%uint64(min(len(want), 7)))
+			records = append(records, remove(1, want[i]))
+			want = slices.Delete(want, i, i+1)
+		}
+		s.commit(records...)
+	}
+	s.expect(1, want...)
+	s.restart()
+	s.expect(1, want...)
+}
