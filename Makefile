@@ -1,0 +1,75 @@
+# Everything that is done with this tree. `make` alone lists the targets.
+
+SHELL       := bash
+.SHELLFLAGS := -eu -o pipefail -c
+
+STATICCHECK := honnef.co/go/tools/cmd/staticcheck@v0.8.2
+VERSION     := $(shell git describe --tags --exact-match 2>/dev/null)
+BINARY      := bin/leto
+VENV        := .venv/ready
+FUZZTIME    ?= 30s
+BENCH_PORT  ?= 15672
+
+.PHONY: help
+help: ## list the targets
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  %-12s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+
+.PHONY: build
+build: ## build bin/leto
+	CGO_ENABLED=0 go build -trimpath -ldflags "-s -w -X main.version=$(VERSION)" -o $(BINARY) ./cmd/leto
+
+.PHONY: run
+run: build ## run a broker on the default ports (ARGS="--log-level debug")
+	$(BINARY) serve $(ARGS)
+
+.PHONY: check
+check: lint ## before every commit: lint and the fast tests
+	go test -short ./...
+
+.PHONY: lint
+lint: ## gofmt, vet, staticcheck, direction of imports, tidy go.mod
+	@unformatted=$$(gofmt -l .); \
+	if [ -n "$$unformatted" ]; then echo "not formatted (gofmt -w):"; echo "$$unformatted"; exit 1; fi
+	go vet ./...
+	go run $(STATICCHECK) ./...
+	go test ./cmd
+	go mod tidy -diff
+
+.PHONY: test
+test: lint $(VENV) ## what CI runs: lint, all tests, interop suites, race detector
+	go test ./...
+	$(MAKE) race
+
+.PHONY: race
+race: ## the shells under the race detector
+	go test -race ./amqp/... ./engine/... ./store/... ./admin/...
+
+.PHONY: interop
+interop: $(VENV) ## other people's clients against the binary
+	go test -count=1 ./interop/...
+
+# Proton's bindings are built from source: that takes a C compiler and Python's headers.
+$(VENV): interop/proton/requirements.txt
+	python3 -m venv .venv
+	.venv/bin/pip install --quiet --disable-pip-version-check -r interop/proton/requirements.txt
+	touch $@
+
+.PHONY: fuzz
+fuzz: ## every fuzz target for FUZZTIME (30s)
+	@for package in $$(go list ./...); do \
+	  for target in $$(go test -list '^Fuzz' $$package | grep '^Fuzz' || true); do \
+	    echo "== $$package $$target"; \
+	    go test -run '^$$' -fuzz "^$$target$$" -fuzztime $(FUZZTIME) $$package; \
+	  done; \
+	done
+
+.PHONY: bench
+bench: build ## micro benchmarks, then leto bench against a broker of its own
+	go test -run '^$$' -bench . -benchmem ./codec/... ./amqp/... ./engine/... ./store/...
+	@$(BINARY) serve --listen 127.0.0.1:$(BENCH_PORT) --http off --log-level error --log-format json & \
+	broker=$$!; trap 'kill $$broker' EXIT; sleep 0.5; \
+	$(BINARY) bench --url amqp://127.0.0.1:$(BENCH_PORT) --duration 5s
+
+.PHONY: clean
+clean: ## remove what was built or installed here
+	rm -rf bin .venv
