@@ -79,7 +79,14 @@ func queueTable(queues []admin.Queue, framed bool) string {
 		columns = append(columns, table.ColumnConfig{Number: number, Align: text.AlignRight, AlignHeader: text.AlignRight})
 	}
 	t.SetColumnConfigs(columns)
-	return t.Render()
+	if framed {
+		return t.Render()
+	}
+	lines := strings.Split(t.Render(), "\n")
+	for i := range lines {
+		lines[i] = strings.TrimRight(lines[i], " ")
+	}
+	return strings.Join(lines, "\n")
 }
 
 // maxAnswer bounds what is read of an answer: enough for a million queues.
