@@ -60,15 +60,21 @@ type Conn struct {
 	taken  int
 	sweep  sweep
 
-	outTransfer    codec.Transfer
-	outFlow        codec.Flow
-	outDisposition codec.Disposition
+	// what frames are decoded into and made in, so that none costs an allocation
+	*scratch
+}
 
-	// decode targets, kept so that a frame costs no allocation
+// scratch is allocated with the first frame of the AMQP layer: connections that
+// never get there are cheap.
+type scratch struct {
 	transfer    codec.Transfer
 	flow        codec.Flow
 	disposition codec.Disposition
 	attach      codec.Attach
+
+	outTransfer    codec.Transfer
+	outFlow        codec.Flow
+	outDisposition codec.Disposition
 }
 
 // New makes the machine of a connection accepted, or to be opened, at now.
@@ -206,6 +212,9 @@ func (c *Conn) readAMQP(channel uint16, body []byte) {
 	}
 	if c.discarding && code != codec.CodeClose {
 		return // [2.4.6] DISCARDING
+	}
+	if c.scratch == nil {
+		c.scratch = new(scratch)
 	}
 	if c.state == stateOpening && code != codec.CodeOpen && code != codec.CodeClose {
 		c.fail(ConditionIllegalState, "performative 0x%02x before open", uint64(code))
@@ -365,6 +374,26 @@ func (c *Conn) Output(now time.Time, spare []byte) []byte {
 	out := c.out
 	c.out = spare[:0]
 	return out
+}
+
+// Lend gives the machine a buffer to write to, when it has none.
+func (c *Conn) Lend(b []byte) bool {
+	if cap(c.out) > 0 {
+		return false
+	}
+	c.out = b[:0]
+	return true
+}
+
+// Reclaim takes the buffer back that output would be written to; nil when
+// there is none or something is in it.
+func (c *Conn) Reclaim() []byte {
+	if len(c.out) > 0 {
+		return nil
+	}
+	b := c.out
+	c.out = nil
+	return b
 }
 
 // HasOutput reports whether Output would return bytes.

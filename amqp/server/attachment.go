@@ -46,15 +46,18 @@ func (c *connection) attached(ev *amqp.Event) {
 	terms, err := a.bind(ev.Attach)
 	if err != nil {
 		c.server.count.linksRefused.Add(1)
-		c.log.Debug().Str("link", l.Name).Err(err).Msg("link refused")
+		c.note(c.server.cfg.Log.Debug()).Str("link", l.Name).Err(err).Msg("link refused")
 		l.Refuse(err)
 		return
 	}
 	l.Context = a
+	if c.links == nil {
+		c.links = make(map[*attachment]struct{})
+	}
 	c.links[a] = struct{}{}
 	c.server.count.links.Add(1)
 	if victim := c.server.names.claim(a); victim != nil {
-		c.log.Info().Str("link", l.Name).Str("container", a.key.container).Str("from", victim.conn.id).Msg("link taken over by a second attach")
+		c.note(c.server.cfg.Log.Info()).Str("link", l.Name).Str("container", a.key.container).Str("from", victim.conn.id).Msg("link taken over by a second attach")
 		if victim.conn == c {
 			victim.stolen()
 		} else {

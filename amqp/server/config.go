@@ -90,7 +90,7 @@ const (
 	consumerWindow = 512
 	// readBufferMin is what an idle connection holds; readBufferMax makes one
 	// system call fetch hundreds of small messages.
-	readBufferMin = 2 << 10
+	readBufferMin = 1 << 10
 	readBufferMax = 64 << 10
 	// inputPause is how many bytes of answers a peer may leave unread before
 	// its input is left unread too.

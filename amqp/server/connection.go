@@ -20,7 +20,6 @@ import (
 type connection struct {
 	server *Server
 	socket net.Conn
-	log    zerolog.Logger
 	id     string
 	mail   mailbox
 
@@ -34,7 +33,8 @@ type connection struct {
 	refill              []*outgoing // may be given more deliveries
 	links               map[*attachment]struct{}
 	sessions            int
-	lost                bool // the socket failed: what is unsettled counts as lost
+	eof                 bool // the peer has shut its side down: what we still have to say goes out
+	lost                bool // the socket failed
 	ended               bool // its links are closed for good
 	cause               error
 	framesIn, framesOut uint64 // already counted
@@ -45,83 +45,81 @@ type connection struct {
 	readDone     chan struct{} // closed when the reader has read its last
 }
 
-func newConnection(s *Server, socket net.Conn, o ListenerOptions, serial uint64) *connection {
-	c := &connection{
+func newConnection(s *Server, socket net.Conn, m amqp.Config, serial uint64) *connection {
+	return &connection{
 		server:   s,
 		socket:   socket,
 		id:       strconv.FormatUint(serial, 10),
-		links:    make(map[*attachment]struct{}),
-		machine:  amqp.New(s.machineConfig(o), s.cfg.Now()),
+		machine:  amqp.New(m, s.cfg.Now()),
+		mail:     mailbox{wake: make(chan struct{}, 1)},
 		room:     make(chan struct{}, 1),
 		dead:     make(chan struct{}),
 		readDone: make(chan struct{}),
 	}
-	c.mail.wake = make(chan struct{}, 1)
-	c.log = s.cfg.Log.With().Str("conn", c.id).Str("peer", socket.RemoteAddr().String()).Logger()
-	if tcp, ok := socket.(*net.TCPConn); ok {
-		_ = tcp.SetNoDelay(true) // the default, and what batched writes need
-	}
-	return c
 }
 
-// readLoop feeds the machine until the socket or the connection ends.
+// note adds to a log line whose connection it is; nil where nothing is logged.
+func (c *connection) note(line *zerolog.Event) *zerolog.Event {
+	return line.Str("conn", c.id).Stringer("peer", c.socket.RemoteAddr())
+}
+
+// readLoop feeds the machine until the socket or the connection ends. The
+// writer is started with the first bytes: a peer that says nothing costs little.
 func (c *connection) readLoop() {
 	defer close(c.readDone)
 	buf := make([]byte, readBufferMin)
-	r, w, small := 0, 0, 0
+	_ = c.socket.SetReadDeadline(c.server.cfg.Now().Add(c.server.cfg.HandshakeTimeout))
+	w, err := c.socket.Read(buf)
+	if w == 0 {
+		c.socket.Close()
+		c.server.forget(c)
+		c.note(c.server.cfg.Log.Debug()).Err(err).Msg("connection ended before it said anything")
+		return
+	}
+	_ = c.socket.SetReadDeadline(time.Time{})
+	c.server.wg.Go(c.writeLoop)
+	n, r, small := w, 0, 0
 	for {
-		n, err := c.socket.Read(buf[w:])
-		w += n
 		if n > 0 {
 			c.server.count.bytesIn.Add(uint64(n))
-			used, done := c.feed(buf[r:w])
-			r += used
+			used, want, done := c.feed(buf[r:w])
 			if done {
-				c.mail.poke()
 				return
+			}
+			r += used
+			full := w == len(buf)
+			switch {
+			case want > len(buf) || full && len(buf) < readBufferMax:
+				// Larger frames than the buffer, or more in the socket than it holds.
+				bigger := make([]byte, min(max(2*len(buf), want), max(readBufferMax, want)))
+				w = copy(bigger, buf[r:w])
+				buf, r, small = bigger, 0, 0
+			case r > 0:
+				w = copy(buf, buf[r:w])
+				r = 0
+				if w == 0 && n < len(buf)/8 && len(buf) > readBufferMin {
+					if small++; small > 64 {
+						buf, small = make([]byte, len(buf)/2), 0
+					}
+				}
 			}
 		}
 		if err != nil {
 			c.readFailed(err)
 			return
 		}
-		full := w == len(buf)
-		if r == w {
-			r, w = 0, 0
-		}
-		switch want := c.want(buf[r:w]); {
-		case want > len(buf) || full && len(buf) < readBufferMax:
-			// Larger frames than the buffer, or more in the socket than it holds.
-			size := min(max(2*len(buf), want), max(readBufferMax, want))
-			bigger := make([]byte, size)
-			w = copy(bigger, buf[r:w])
-			buf, r, small = bigger, 0, 0
-		case r > 0:
-			w = copy(buf, buf[r:w])
-			r = 0
-		case w == 0 && n < len(buf)/8 && len(buf) > readBufferMin:
-			if small++; small > 64 {
-				buf, small = make([]byte, len(buf)/2), 0
-			}
-		}
-		if !c.waitForRoom() {
-			return
-		}
+		n, err = c.socket.Read(buf[w:])
+		w += n
 	}
 }
 
-func (c *connection) want(b []byte) int {
-	c.guard.Lock()
-	defer c.guard.Unlock()
-	return c.machine.Want(b)
-}
-
 // feed hands b to the machine and acts on what happens. It returns how much
-// was used, and whether nothing more is to be read.
-func (c *connection) feed(b []byte) (int, bool) {
+// was used, how long the frame at the front of the rest is, and whether nothing
+// more is to be read. It waits while the peer leaves our answers unread.
+func (c *connection) feed(b []byte) (used, want int, done bool) {
 	now := c.server.cfg.Now()
 	c.guard.Lock()
-	used := 0
+	c.lend()
 	for {
 		n, ev := c.machine.Next(now, b[used:])
 		used += n
@@ -131,26 +129,38 @@ func (c *connection) feed(b []byte) (int, bool) {
 		c.handle(now, ev)
 	}
 	c.settleDirty()
-	if c.nextTick.IsZero() && !c.machine.Done() {
-		c.nextTick = c.machine.Tick(now)
-	}
-	poke := c.machine.HasOutput() || c.machine.Done()
-	done := c.machine.Done()
+	done = c.machine.Done()
 	if done {
 		c.endLinks(engine.ClosingLost)
+	} else if c.nextTick.IsZero() {
+		c.nextTick = c.machine.Tick(now)
 	}
+	want = c.machine.Want(b[used:])
+	poke := done || c.machine.HasOutput()
+	over := c.machine.Encoded() > inputPause
 	c.guard.Unlock()
 	if poke {
 		c.mail.poke()
 	}
-	return used, done
+	for over && !done {
+		select {
+		case <-c.room:
+		case <-c.dead:
+			return used, want, true
+		}
+		c.guard.Lock()
+		over = c.machine.Encoded() > inputPause
+		c.guard.Unlock()
+	}
+	return used, want, done
 }
 
 // readFailed: the peer is gone, or has shut its side down.
 func (c *connection) readFailed(err error) {
 	c.guard.Lock()
-	c.lost = true
-	if c.cause == nil && !errors.Is(err, io.EOF) && !errors.Is(err, net.ErrClosed) {
+	c.eof = true
+	c.lost = c.lost || !errors.Is(err, io.EOF)
+	if c.cause == nil && c.lost && !errors.Is(err, net.ErrClosed) {
 		c.cause = err
 	}
 	c.endLinks(engine.ClosingLost)
@@ -158,53 +168,30 @@ func (c *connection) readFailed(err error) {
 	c.mail.poke()
 }
 
-// waitForRoom holds the reader back while the peer leaves our answers unread.
-func (c *connection) waitForRoom() bool {
-	for {
-		c.guard.Lock()
-		over := c.machine.Encoded() > inputPause
-		c.guard.Unlock()
-		if !over {
-			return true
-		}
-		select {
-		case <-c.room:
-		case <-c.dead:
-			c.readFailed(net.ErrClosed)
-			return false
-		}
-	}
-}
-
 // writeLoop hands over letters and writes what the machine has to say.
 func (c *connection) writeLoop() {
 	defer c.server.forget(c)
-	defer close(c.dead)
 	timer := time.NewTimer(c.server.cfg.HandshakeTimeout)
 	defer timer.Stop()
 	var mail letters
-	var spare []byte
 	var armed time.Time
 	for {
 		now := c.server.cfg.Now()
 		c.guard.Lock()
-		out, done := c.turn(now, &mail, spare)
-		lost, next := c.lost, c.nextTick
+		out := c.turn(now, &mail)
+		done, lost, next := c.machine.Done() || c.eof, c.lost, c.nextTick
 		c.guard.Unlock()
 		if len(out) > 0 && !lost {
-			written := c.write(now, out)
-			spare = keep(out)
-			if !written {
-				c.readFailed(net.ErrClosed)
-				lost = true
+			err := c.write(now, out)
+			c.server.buffers.put(out)
+			if err != nil {
+				c.readFailed(err)
 			}
 			select {
 			case c.room <- struct{}{}:
 			default:
 			}
-			if !lost {
-				continue
-			}
+			continue
 		}
 		if done || lost {
 			c.finish(lost)
@@ -218,7 +205,7 @@ func (c *connection) writeLoop() {
 		case <-c.mail.wake:
 		case <-timer.C:
 			armed = time.Time{}
-			spare, mail = nil, letters{} // an idle connection holds no buffers
+			mail = letters{} // an idle connection holds no buffers
 			c.tick()
 		}
 	}
@@ -231,16 +218,28 @@ func (c *connection) tick() {
 	c.pollEvents()
 }
 
-// turn lets the machine take what is in the mailbox and returns what is to be written.
-func (c *connection) turn(now time.Time, mail *letters, spare []byte) ([]byte, bool) {
+// lend gives the machine a buffer for its output, unless it has one.
+func (c *connection) lend() {
+	if c.machine.Lend(nil) {
+		c.machine.Lend(c.server.buffers.get())
+	}
+}
+
+// turn lets the machine take what is in the mailbox and returns what is to be
+// written. With nothing to write the machine's buffer goes back.
+func (c *connection) turn(now time.Time, mail *letters) []byte {
+	c.lend()
 	if c.mail.swap(mail) {
 		c.open(now, mail)
 		c.pollEvents()
 	}
-	out := c.machine.Output(now, spare)
+	out := c.machine.Output(now, nil)
 	c.topUp()
 	c.countFrames()
-	return out, c.machine.Done()
+	if len(out) == 0 {
+		c.server.buffers.put(c.machine.Reclaim())
+	}
+	return out
 }
 
 // pollEvents acts on events that came from something other than input.
@@ -259,18 +258,19 @@ func (c *connection) pollEvents() {
 	}
 }
 
-func (c *connection) write(now time.Time, out []byte) bool {
+func (c *connection) write(now time.Time, out []byte) error {
 	c.writingSince.Store(now.UnixNano())
 	_, err := c.socket.Write(out)
 	c.writingSince.Store(0)
 	c.server.count.bytesOut.Add(uint64(len(out)))
-	return err == nil
+	return err
 }
 
 // finish closes the socket: behind our last byte the write side first, and
 // what still comes is read away, since closing with unread input resets the
 // connection and destroys what the peer hasn't read.
 func (c *connection) finish(lost bool) {
+	close(c.dead)
 	if !lost {
 		if half, ok := c.socket.(interface{ CloseWrite() error }); ok && half.CloseWrite() == nil {
 			_ = c.socket.SetReadDeadline(time.Now().Add(lingerTimeout))
@@ -286,18 +286,10 @@ func (c *connection) finish(lost bool) {
 	c.guard.Unlock()
 	c.server.broker.Disconnected(c.id)
 	if cause != nil {
-		c.log.Info().Err(cause).Msg("connection ended")
+		c.note(c.server.cfg.Log.Info()).Err(cause).Msg("connection ended")
 	} else {
-		c.log.Debug().Msg("connection ended")
+		c.note(c.server.cfg.Log.Debug()).Msg("connection ended")
 	}
-}
-
-// keep returns an output buffer for the next turn, unless a burst made it large.
-func keep(out []byte) []byte {
-	if cap(out) > 8*readBufferMax {
-		return nil
-	}
-	return out[:0]
 }
 
 // settleDirty hands the settlements collected from one read to their queues.

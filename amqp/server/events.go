@@ -74,7 +74,7 @@ func (c *connection) opened() {
 		return
 	}
 	c.machine.Accept(nil)
-	c.log.Debug().Str("container", c.machine.Remote.ContainerID).Str("user", c.machine.Identity).Msg("connection opened")
+	c.note(c.server.cfg.Log.Debug()).Str("container", c.machine.Remote.ContainerID).Str("user", c.machine.Identity).Msg("connection opened")
 }
 
 func (c *connection) detached(ev *amqp.Event) {
@@ -103,7 +103,7 @@ func (c *connection) endSession(s *amqp.Session, answer bool) {
 
 func (c *connection) failed(scope string, ev *amqp.Event) {
 	c.server.count.protocolErrors.Add(1)
-	c.log.Info().Str("scope", scope).Err(ev.Err).Msg("peer's fault")
+	c.note(c.server.cfg.Log.Info()).Str("scope", scope).Err(ev.Err).Msg("peer's fault")
 }
 
 // open acts on letters, under the guard.

@@ -194,7 +194,7 @@ func (p *incoming) refuse(id uint32, settled bool, e *amqp.Error) {
 	switch {
 	case settled && !p.anonymous && e.Condition != amqp.ConditionDecodeError:
 		// At most once was asked for, and this is the time it isn't.
-		p.conn.log.Debug().Str("link", p.link.Name).Err(e).Msg("settled message dropped")
+		p.conn.note(p.conn.server.cfg.Log.Debug()).Str("link", p.link.Name).Err(e).Msg("settled message dropped")
 		return
 	case settled || !p.canReject:
 		p.link.Fail(e)

@@ -228,7 +228,7 @@ func (o *outgoing) send(now time.Time, d *engine.Delivery) {
 	if len(d.Annotations) > 0 {
 		head, rest, err := annotate(m.Payload, d.Annotations)
 		if err != nil {
-			o.conn.log.Error().Err(err).Str("queue", o.consumer.Queue()).Uint64("number", d.Number).Msg("annotations of a message can't be merged")
+			o.conn.note(o.conn.server.cfg.Log.Error()).Err(err).Str("queue", o.consumer.Queue()).Uint64("number", d.Number).Msg("annotations of a message can't be merged")
 		} else {
 			out.Head, out.Body = head, rest
 		}
@@ -247,7 +247,7 @@ func (o *outgoing) send(now time.Time, d *engine.Delivery) {
 
 // tooLarge hands a message back that the peer has said it can't take: others may.
 func (o *outgoing) tooLarge(d *engine.Delivery, size uint64) {
-	o.conn.log.Warn().Str("queue", o.consumer.Queue()).Uint64("number", d.Number).Uint64("bytes", size).
+	o.conn.note(o.conn.server.cfg.Log.Warn()).Str("queue", o.consumer.Queue()).Uint64("number", d.Number).Uint64("bytes", size).
 		Uint64("max", o.link.PeerMaxMessage()).Msg("message is larger than the consumer takes; left for others")
 	if o.browsing {
 		return

@@ -16,11 +16,12 @@ import (
 // Server serves AMQP connections on any number of listeners. All methods may
 // be called from any goroutine.
 type Server struct {
-	cfg    Config
-	broker *engine.Broker
-	count  counters
-	names  registry
-	nodes  nodes
+	cfg     Config
+	broker  *engine.Broker
+	count   counters
+	names   registry
+	nodes   nodes
+	buffers buffers
 
 	mu          sync.Mutex
 	connections map[*connection]struct{}
@@ -63,6 +64,7 @@ func (s *Server) Serve(l net.Listener, o ListenerOptions) error {
 		delete(s.listeners, l)
 		s.mu.Unlock()
 	}()
+	m := s.machineConfig(o)
 	var pause time.Duration
 	for {
 		socket, err := l.Accept()
@@ -81,7 +83,7 @@ func (s *Server) Serve(l net.Listener, o ListenerOptions) error {
 			}
 		}
 		pause = 0
-		s.accept(socket, o)
+		s.accept(socket, m)
 	}
 }
 
@@ -94,7 +96,7 @@ func (s *Server) stopping() bool {
 	}
 }
 
-func (s *Server) accept(socket net.Conn, o ListenerOptions) {
+func (s *Server) accept(socket net.Conn, m amqp.Config) {
 	s.mu.Lock()
 	if s.closed {
 		s.mu.Unlock()
@@ -102,7 +104,8 @@ func (s *Server) accept(socket net.Conn, o ListenerOptions) {
 		return
 	}
 	s.serial++
-	c := newConnection(s, socket, o, s.serial)
+	_, _ = rand.Read(m.TagPrefix[:]) // never fails: crypto/rand
+	c := newConnection(s, socket, m, s.serial)
 	c.refused = s.cfg.MaxConnections > 0 && len(s.connections) >= s.cfg.MaxConnections
 	if c.refused && len(s.connections) >= s.cfg.MaxConnections+refusalsAtOnce {
 		// Not even a refusal is affordable.
@@ -116,7 +119,6 @@ func (s *Server) accept(socket net.Conn, o ListenerOptions) {
 	s.count.connections.Add(1)
 	s.count.connectionsTotal.Add(1)
 	s.wg.Go(c.readLoop)
-	s.wg.Go(c.writeLoop)
 }
 
 // refusalsAtOnce is how many connections above the limit are told why they are refused.
@@ -160,7 +162,7 @@ func (s *Server) watchWrites() {
 		s.each(func(c *connection) {
 			if since := c.writingSince.Load(); since != 0 && now.UnixNano()-since > int64(s.cfg.WriteTimeout) {
 				s.count.writeTimeouts.Add(1)
-				c.log.Warn().Msg("peer doesn't read: connection cut off")
+				c.note(c.server.cfg.Log.Warn()).Msg("peer doesn't read: connection cut off")
 				c.socket.Close()
 			}
 		})
@@ -215,6 +217,5 @@ func (s *Server) machineConfig(o ListenerOptions) amqp.Config {
 	}
 	m.Mechanisms = o.mechanisms()
 	m.RequireSASL = o.RequireSASL || !o.AllowAnonymous
-	_, _ = rand.Read(m.TagPrefix[:]) // never fails: crypto/rand
 	return m
 }
