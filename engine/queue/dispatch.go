@@ -7,9 +7,6 @@ func (q *Queue) dispatch(now int64, fx []Effect) []Effect {
 		c := q.turn
 		var e *Entry
 		if e, fx = q.next(c, now, fx); e == nil {
-			if q.barred == nil || q.barred.n == 0 {
-				break
-			}
 			q.turn = c.right // only barred entries are left and none is for c; others may do better
 			passed++
 			continue

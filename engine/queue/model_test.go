@@ -1,0 +1,684 @@
+package queue
+
+import (
+	"fmt"
+	"slices"
+	"testing"
+
+	"pgregory.net/rapid"
+)
+
+// model is a queue as anybody would write it who needn't be fast: one list of entries, searched for everything. It
+// doesn't decide what the queue does, it judges each effect by what holds at that moment.
+type model struct {
+	entries   []*modelEntry // in the queue, in no order
+	consumers []*modelConsumer
+	round     []*modelConsumer // those with credit, whose turn it is first
+	policy    Policy
+	now       int64
+	eager     bool // everything expired has left, so that the order of turns is known
+
+	added, acknowledged, expired, killed uint64
+}
+
+type modelEntry struct {
+	real        *Entry
+	number      uint64
+	priority    uint8
+	expiry      int64
+	payload     int
+	count, base uint32
+	place       place
+	owner       *modelConsumer
+	acquisition uint32
+	barred      map[*modelConsumer]bool
+	annotations map[string]any
+}
+
+type place int
+
+const (
+	waiting place = iota
+	owned
+	returning // taken from its owner, not yet back: only inside a step
+	leaving
+)
+
+type modelConsumer struct {
+	real         *Consumer
+	mode         Mode
+	limit, given uint64
+	gone         bool
+	done         map[*modelEntry]bool // a browser's: seen, or not there when it came by
+	top          [10]uint64           // a browser's: highest number seen
+	deliveries   []modelDelivery      // all it ever had
+}
+
+type modelDelivery struct {
+	entry       *modelEntry
+	acquisition uint32
+}
+
+func (e *modelEntry) key() uint64 { return uint64(9-e.priority)<<60 | e.number }
+
+// best returns the first entry that c may have now.
+func (m *model) best(c *modelConsumer) *modelEntry {
+	var best *modelEntry
+	for _, e := range m.entries {
+		if e.place != waiting || e.expiry != 0 && e.expiry <= m.now || e.barred[c] || c.done[e] {
+			continue
+		}
+		if best == nil || e.key() < best.key() {
+			best = e
+		}
+	}
+	return best
+}
+
+func (m *model) hungry(c *modelConsumer) bool { return !c.gone && c.limit > c.given }
+
+// enlist puts c into the round, at the end, or takes it out.
+func (m *model) enlist(c *modelConsumer) {
+	if c.mode == Browse {
+		return
+	}
+	i := slices.Index(m.round, c)
+	if m.hungry(c) && i < 0 {
+		m.round = append(m.round, c)
+	} else if !m.hungry(c) && i >= 0 {
+		m.round = slices.Delete(m.round, i, i+1)
+	}
+}
+
+func (m *model) remove(e *modelEntry) {
+	i := slices.Index(m.entries, e)
+	m.entries = slices.Delete(m.entries, i, i+1)
+}
+
+func (m *model) of(real *Entry) *modelEntry {
+	for _, e := range m.entries {
+		if e.real == real {
+			return e
+		}
+	}
+	return nil
+}
+
+// fail counts an attempt and says whether the entry dies of it.
+func (m *model) fail(e *modelEntry) bool {
+	e.count++
+	return m.policy.MaxAttempts > 0 && int64(e.count)-int64(e.base) >= int64(m.policy.MaxAttempts)
+}
+
+// machine runs the real queue beside the model.
+type machine struct {
+	t     *rapid.T
+	q     Queue
+	m     model
+	next  uint64   // number
+	late  []uint64 // numbers that were given and not used yet
+	dying map[*modelEntry]Cause
+	// what the step may bring
+	accepted map[*modelEntry]bool
+	counted  map[*modelEntry]bool
+	purging  bool
+	drained  *modelConsumer
+	drains   int
+}
+
+func (x *machine) fatal(format string, args ...any) {
+	if x.t == nil {
+		panic(fmt.Sprintf(format, args...))
+	}
+	x.t.Helper()
+	x.t.Fatalf(format, args...)
+}
+
+func (x *machine) begin() {
+	x.dying, x.accepted, x.counted = map[*modelEntry]Cause{}, map[*modelEntry]bool{}, map[*modelEntry]bool{}
+	x.purging, x.drained, x.drains = false, nil, 0
+}
+
+// judge takes the effects of one step, one after the other.
+func (x *machine) judge(fx []Effect) {
+	for i := range fx {
+		f := &fx[i]
+		var e *modelEntry
+		if f.Entry != nil {
+			if e = x.m.of(f.Entry); e == nil {
+				x.fatal("effect %d for an entry that isn't in the queue", f.Kind)
+			}
+			if f.Message == nil || f.Message.Payload[0] != byte(e.payload) {
+				x.fatal("entry %d: message is not its own", e.number)
+			}
+		}
+		switch f.Kind {
+		case EffectDeliver:
+			x.deliver(f, e)
+		case EffectDrained:
+			if x.drained == nil || f.Consumer != x.drained.real {
+				x.fatal("drained without a drain")
+			}
+			x.drains++
+			if c := x.drained; x.m.hungry(c) && x.m.best(c) != nil {
+				x.fatal("drained although entry %d is there and credit", x.m.best(c).number)
+			}
+			x.drained.limit = x.drained.given
+			x.m.enlist(x.drained)
+		case EffectCounted:
+			if !x.counted[e] {
+				x.fatal("entry %d: counted without a reason", e.number)
+			}
+			delete(x.counted, e)
+		case EffectGone:
+			switch {
+			case f.Cause == CauseFinished && e.place == leaving:
+			case f.Cause == CausePurged && x.purging && e.place == waiting:
+			case f.Cause == CauseAccepted && x.accepted[e]:
+				x.m.acknowledged++
+				delete(x.accepted, e)
+			default:
+				x.fatal("entry %d: gone, cause %d, place %d", e.number, f.Cause, e.place)
+			}
+			x.m.remove(e)
+		case EffectDead:
+			cause, dies := x.dying[e]
+			if !dies || cause != f.Cause {
+				x.fatal("entry %d: dead, cause %d, want %d %v", e.number, f.Cause, cause, dies)
+			}
+			delete(x.dying, e)
+			x.m.killed++
+			e.place, e.owner = leaving, nil
+		case EffectExpired:
+			if e.expiry == 0 || e.expiry > x.m.now || e.place != waiting && e.place != returning {
+				x.fatal("entry %d: expired at %d, expiry %d, place %d", e.number, x.m.now, e.expiry, e.place)
+			}
+			x.m.expired++
+			e.place, e.owner = leaving, nil
+		}
+	}
+}
+
+func (x *machine) deliver(f *Effect, e *modelEntry) {
+	m := &x.m
+	i := slices.IndexFunc(m.consumers, func(c *modelConsumer) bool { return c.real == f.Consumer })
+	c := m.consumers[i]
+	// what was given back in this step is back once something is delivered
+	for _, e := range m.entries {
+		if e.place == returning {
+			e.place, e.owner = waiting, nil
+		}
+	}
+	if !m.hungry(c) {
+		x.fatal("entry %d: delivered without credit", e.number)
+	}
+	if best := m.best(c); best != e {
+		x.fatal("entry %d delivered, want %+v", e.number, best)
+	}
+	d := f.Delivery()
+	if d.Count != e.count || d.Number != e.number || d.FirstAcquirer != (e.acquisition == 0) {
+		x.fatal("delivery %+v, want count %d, first acquirer %v", d, e.count, e.acquisition == 0)
+	}
+	if len(d.Annotations) != len(e.annotations) {
+		x.fatal("entry %d: annotations %v, want %v", e.number, d.Annotations, e.annotations)
+	}
+	for _, a := range d.Annotations {
+		if e.annotations[a.Key] != a.Value {
+			x.fatal("entry %d: annotations %v, want %v", e.number, d.Annotations, e.annotations)
+		}
+	}
+	c.given++
+	if c.mode == Browse {
+		if d.Acquisition != 0 {
+			x.fatal("browser got ownership of entry %d", e.number)
+		}
+		if e.number < c.top[e.priority] {
+			c.done[e] = true
+			return
+		}
+		c.top[e.priority] = e.number
+		for _, o := range m.entries {
+			if o.priority == e.priority && o.number <= e.number && !x.isLate(c, o) {
+				c.done[o] = true
+			}
+		}
+		return
+	}
+	// those who could have had nothing have had their turn
+	for m.best(m.round[0]) == nil {
+		m.round = append(m.round[1:], m.round[0])
+	}
+	if m.eager && m.round[0] != c {
+		x.fatal("entry %d: delivered out of turn", e.number)
+	}
+	i = slices.Index(m.round, c)
+	m.round = slices.Delete(m.round, i, i+1)
+	m.enlist(c)
+	e.place, e.owner = owned, c
+	e.acquisition++
+	if d.Acquisition != e.acquisition {
+		x.fatal("entry %d: acquisition %d, want %d", e.number, d.Acquisition, e.acquisition)
+	}
+	c.deliveries = append(c.deliveries, modelDelivery{e, d.Acquisition})
+	if c.mode == TakeSettled {
+		x.accepted[e] = true
+	}
+}
+
+// isLate reports whether o became visible after the browser had passed it and waits to be shown.
+func (x *machine) isLate(c *modelConsumer, o *modelEntry) bool {
+	return slices.Contains(c.real.view.missed, o.real)
+}
+
+// end checks what has to hold between two steps.
+func (x *machine) end() {
+	m := &x.m
+	for _, e := range m.entries {
+		if e.place == returning {
+			e.place, e.owner = waiting, nil
+		}
+	}
+	if len(x.dying)+len(x.accepted)+len(x.counted) > 0 {
+		x.fatal("effects missing: dying %v, accepted %v, counted %v", x.dying, x.accepted, x.counted)
+	}
+	if x.drained != nil && x.drains != 1 {
+		x.fatal("drained %d times, want once", x.drains)
+	}
+	for _, c := range m.consumers {
+		if m.hungry(c) {
+			if e := m.best(c); e != nil {
+				x.fatal("entry %d waits although a consumer of mode %d has credit", e.number, c.mode)
+			}
+		}
+		if !c.gone && (c.real.given != c.given || c.given > 0 && c.real.limit != c.limit) {
+			x.fatal("consumer: given %d of %d, want %d of %d", c.real.given, c.real.limit, c.given, c.limit)
+		}
+	}
+	want := Stats{Counters: Counters{m.added, m.acknowledged, m.expired, m.killed}}
+	for _, e := range m.entries {
+		want.Bytes++
+		switch e.place {
+		case waiting:
+			want.Waiting++
+		case owned:
+			want.Acquired++
+		case leaving:
+			want.Leaving++
+		}
+		if e.real.count != e.count || e.real.Base() != e.base {
+			x.fatal("entry %d: count %d, want %d", e.number, e.real.count, e.count)
+		}
+	}
+	for _, c := range m.consumers {
+		if !c.gone {
+			want.Consumers++
+		}
+	}
+	if got := x.q.Stats(); got != want {
+		x.fatal("stats %+v\nwant  %+v", got, want)
+	}
+	x.structure()
+}
+
+// structure checks what the real queue's parts promise each other.
+func (x *machine) structure() {
+	q := &x.q
+	ready, barred := 0, 0
+	for i := range q.ready.levels {
+		l := &q.ready.levels[i]
+		blanks := uint32(0)
+		for j := range l.n {
+			e := l.at(j)
+			if j > 0 && l.at(j-1).key() >= e.key() {
+				x.fatal("level isn't in order")
+			}
+			if e.state == stateReady {
+				ready++
+			} else {
+				blanks++
+			}
+		}
+		if blanks != l.blanks {
+			x.fatal("level has %d blanks, counts %d", blanks, l.blanks)
+		}
+	}
+	if q.barred != nil {
+		for j := range q.barred.n {
+			barred++
+			if e := q.barred.at(j); e.state != stateBarred || len(e.more.barred) == 0 {
+				x.fatal("entry %d is in the barred list without reason", e.number)
+			}
+		}
+	}
+	if ready+barred != q.waiting {
+		x.fatal("%d ready, %d barred, %d waiting", ready, barred, q.waiting)
+	}
+	next := int64(0)
+	for _, e := range x.m.entries {
+		if e.place == waiting && e.expiry != 0 && (next == 0 || e.expiry < next) {
+			next = e.expiry
+		}
+	}
+	if got := q.NextExpiry(); got != next {
+		x.fatal("next expiry %d, want %d", got, next)
+	}
+}
+
+func (x *machine) consumer(take bool) *modelConsumer {
+	var all []*modelConsumer
+	for _, c := range x.m.consumers {
+		if !c.gone && (!take || c.mode == Take) {
+			all = append(all, c)
+		}
+	}
+	if len(all) == 0 {
+		x.t.Skip("no consumer")
+	}
+	return rapid.SampledFrom(all).Draw(x.t, "consumer")
+}
+
+func (x *machine) add(insert bool) {
+	x.begin()
+	var number uint64
+	if len(x.late) > 0 && rapid.IntRange(0, 2).Draw(x.t, "late") == 0 {
+		i := rapid.IntRange(0, len(x.late)-1).Draw(x.t, "which")
+		number = x.late[i]
+		x.late = slices.Delete(x.late, i, i+1)
+	} else {
+		x.next++
+		number = x.next
+		if rapid.IntRange(0, 4).Draw(x.t, "skip") == 0 {
+			x.late = append(x.late, number)
+			x.next++
+			number = x.next
+		}
+	}
+	e := &modelEntry{
+		number: number, payload: int(number % 251), barred: map[*modelConsumer]bool{}, annotations: map[string]any{},
+		priority: uint8(rapid.SampledFrom([]int{0, 4, 4, 4, 5, 9, 200}).Draw(x.t, "priority")),
+	}
+	message := &Message{Payload: []byte{byte(e.payload)}, Priority: e.priority}
+	e.priority = min(e.priority, 9)
+	if ttl := rapid.SampledFrom([]int64{0, 0, 0, 0, 5, 10, 40}).Draw(x.t, "ttl"); ttl > 0 {
+		e.expiry = x.m.now - 2 + ttl // some have expired on the way
+		message.Expiry = e.expiry
+	}
+	x.m.added++
+	x.m.entries = append(x.m.entries, e)
+	var fx []Effect
+	if insert {
+		e.count, e.base, e.acquisition = 3, 2, 1
+		// The entry is known only by its effects or its place: find it by number.
+		fx = x.q.Insert(Arrival{Message: message, Number: number, Count: 3, Base: 2, Acquired: true}, x.m.now, nil)
+	} else {
+		fx = x.q.Publish(message, number, x.m.now, nil)
+	}
+	e.real = x.find(number, fx)
+	if e.acquisition == 1 {
+		e.acquisition = e.real.acquisition
+		if e.real.state == stateAcquired || e.real.state == stateGone {
+			e.acquisition--
+		}
+	}
+	x.judge(fx)
+	x.end()
+}
+
+// find returns the real entry of a number.
+func (x *machine) find(number uint64, fx []Effect) *Entry {
+	for i := range fx {
+		if e := fx[i].Entry; e != nil && e.number == number {
+			return e
+		}
+	}
+	for i := range x.q.ready.levels {
+		l := &x.q.ready.levels[i]
+		for j := range l.n {
+			if e := l.at(j); e.number == number {
+				return e
+			}
+		}
+	}
+	x.fatal("entry %d has vanished", number)
+	return nil
+}
+
+func (x *machine) settle() {
+	x.begin()
+	c := x.consumer(true)
+	if len(c.deliveries) == 0 {
+		x.t.Skip("nothing delivered")
+	}
+	o := Outcome{
+		Kind:              rapid.SampledFrom([]OutcomeKind{Accepted, Rejected, Released, Modified, Modified, Modified}).Draw(x.t, "outcome"),
+		Failed:            rapid.Bool().Draw(x.t, "failed"),
+		UndeliverableHere: rapid.Bool().Draw(x.t, "here"),
+	}
+	if rapid.IntRange(0, 3).Draw(x.t, "annotate") == 0 {
+		key := rapid.SampledFrom([]string{"x-a", "x-b"}).Draw(x.t, "key")
+		o.Annotations = []Annotation{{key, int64(rapid.IntRange(0, 9).Draw(x.t, "value"))}}
+	}
+	// mostly what it has; sometimes what it had once, or twice the same
+	old := rapid.IntRange(0, 4).Draw(x.t, "old") == 0
+	var choice []modelDelivery
+	for _, d := range c.deliveries {
+		if old || d.entry.owner == c && d.entry.acquisition == d.acquisition {
+			choice = append(choice, d)
+		}
+	}
+	if len(choice) == 0 {
+		x.t.Skip("nothing to settle")
+	}
+	var batch []Settlement
+	for range rapid.SampledFrom([]int{1, 1, 2, 5, 12}).Draw(x.t, "batch") {
+		d := rapid.SampledFrom(choice).Draw(x.t, "delivery")
+		batch = append(batch, Settlement{d.entry.real, d.acquisition})
+		e := d.entry
+		if e.place != owned || e.owner != c || e.acquisition != d.acquisition {
+			continue // late, or a duplicate: it changes nothing
+		}
+		x.outcome(c, e, o)
+	}
+	x.judge(x.q.Settle(c.real, batch, &o, x.m.now, nil))
+	x.end()
+}
+
+func (x *machine) outcome(c *modelConsumer, e *modelEntry, o Outcome) {
+	e.place = returning
+	switch {
+	case o.Kind == Accepted:
+		x.accepted[e] = true
+	case o.Kind == Rejected && !x.m.policy.RejectRedelivers:
+		e.count++
+		x.dying[e] = CauseRejected
+	case o.Kind == Rejected, o.Kind == Modified:
+		if o.Kind == Modified {
+			for _, a := range o.Annotations {
+				e.annotations[a.Key] = a.Value
+				x.counted[e] = true
+			}
+			if o.UndeliverableHere {
+				e.barred[c] = true
+			}
+		}
+		if o.Kind == Rejected || o.Failed {
+			x.counted[e] = true
+			if x.m.fail(e) {
+				x.dying[e] = CauseAttempts
+				delete(x.counted, e)
+			}
+		}
+	}
+}
+
+func testModel(t *rapid.T) {
+	x := &machine{t: t, m: model{now: 1000}}
+	x.m.eager = rapid.Bool().Draw(t, "eager")
+	x.m.policy = Policy{
+		MaxAttempts:      rapid.SampledFrom([]int32{0, 1, 2, 3}).Draw(t, "attempts"),
+		RejectRedelivers: rapid.Bool().Draw(t, "redelivers"),
+		CountOnLoss:      rapid.Bool().Draw(t, "loss"),
+	}
+	x.q.SetPolicy(x.m.policy)
+	t.Repeat(map[string]func(*rapid.T){
+		"publish": func(t *rapid.T) { x.t = t; x.add(false) },
+		"burst": func(t *rapid.T) {
+			x.t = t
+			for range rapid.IntRange(2, 12).Draw(t, "burst") {
+				x.add(false)
+			}
+		},
+		"insert":  func(t *rapid.T) { x.t = t; x.add(true) },
+		"settle":  func(t *rapid.T) { x.t = t; x.settle() },
+		"settle2": func(t *rapid.T) { x.t = t; x.settle() },
+		"attach": func(t *rapid.T) {
+			x.t = t
+			x.begin()
+			c := &modelConsumer{mode: rapid.SampledFrom([]Mode{Take, Take, Take, TakeSettled, Browse}).Draw(t, "mode")}
+			c.done = map[*modelEntry]bool{}
+			c.real = x.q.Attach(c.mode, nil)
+			x.m.consumers = append(x.m.consumers, c)
+			x.end()
+		},
+		"credit": func(t *rapid.T) {
+			x.t = t
+			x.begin()
+			c := x.consumer(false)
+			c.limit = c.given + uint64(rapid.SampledFrom([]int{0, 1, 2, 3, 20}).Draw(t, "credit"))
+			if rapid.IntRange(0, 9).Draw(t, "withdraw") == 0 {
+				c.limit = c.given / 2
+			}
+			x.m.enlist(c)
+			x.judge(x.q.SetLimit(c.real, c.limit, x.m.now, nil))
+			x.end()
+		},
+		"drain": func(t *rapid.T) {
+			x.t = t
+			x.begin()
+			c := x.consumer(false)
+			c.limit = c.given + uint64(rapid.SampledFrom([]int{0, 1, 2, 3, 20}).Draw(t, "credit"))
+			x.m.enlist(c)
+			x.drained = c
+			x.judge(x.q.Drain(c.real, c.limit, x.m.now, nil))
+			x.end()
+		},
+		"detach": func(t *rapid.T) {
+			x.t = t
+			x.begin()
+			c := x.consumer(false)
+			lost := rapid.Bool().Draw(t, "lost")
+			c.limit = c.given
+			x.m.enlist(c)
+			c.gone = true
+			for _, e := range x.m.entries {
+				delete(e.barred, c)
+				if e.place != owned || e.owner != c {
+					continue
+				}
+				e.place = returning
+				if lost && x.m.policy.CountOnLoss {
+					if x.m.fail(e) {
+						x.dying[e] = CauseAttempts
+					} else {
+						x.counted[e] = true
+					}
+				}
+			}
+			x.judge(x.q.Detach(c.real, lost, x.m.now, nil))
+			x.end()
+		},
+		"clock": func(t *rapid.T) {
+			x.t = t
+			x.begin()
+			x.m.now += int64(rapid.IntRange(1, 20).Draw(t, "ms"))
+			if !x.m.eager && rapid.Bool().Draw(t, "expire") {
+				return // the time has come and nobody has said so yet
+			}
+			x.judge(x.q.Expire(1<<30, x.m.now, nil))
+			for _, e := range x.m.entries {
+				if e.place == waiting && e.expiry != 0 && e.expiry <= x.m.now {
+					x.fatal("entry %d: not expired", e.number)
+				}
+			}
+			x.end()
+		},
+		"finish": func(t *rapid.T) {
+			x.t = t
+			x.begin()
+			var all []*modelEntry
+			for _, e := range x.m.entries {
+				if e.place == leaving {
+					all = append(all, e)
+				}
+			}
+			if len(all) == 0 {
+				t.Skip("nothing leaves")
+			}
+			e := rapid.SampledFrom(all).Draw(t, "entry")
+			x.judge(x.q.Finish(e.real, nil))
+			if slices.Contains(x.m.entries, e) {
+				x.fatal("entry %d: not gone after finish", e.number)
+			}
+			x.end()
+		},
+		"purge": func(t *rapid.T) {
+			x.t = t
+			if rapid.IntRange(0, 9).Draw(t, "really") > 0 {
+				t.Skip("seldom")
+			}
+			x.begin()
+			x.purging = true
+			x.judge(x.q.Purge(nil))
+			for _, e := range x.m.entries {
+				if e.place == waiting {
+					x.fatal("entry %d: there after purge", e.number)
+				}
+			}
+			x.end()
+		},
+	})
+}
+
+func TestQueueAgainstModel(t *testing.T) { rapid.Check(t, testModel) }
+
+// TestModelNoticesFaults plants faults in what the queue reports and expects the model to object: a check that never
+// fails checks nothing.
+func TestModelNoticesFaults(t *testing.T) {
+	for _, c := range []struct {
+		name  string
+		fault func(fx []Effect) []Effect
+		want  string
+	}{
+		{"none", func(fx []Effect) []Effect { return fx }, ""},
+		{"lost delivery", func(fx []Effect) []Effect { return fx[:0] }, "entry 1 waits although a consumer of mode 0 has credit"},
+		{"twice delivered", func(fx []Effect) []Effect { return append(fx, fx...) }, "entry 1 delivered, want <nil>"},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			if got := objection(c.fault); got != c.want {
+				t.Errorf("objection = %q, want %q", got, c.want)
+			}
+		})
+	}
+}
+
+// objection runs a small story with a fault in the effects of a publish, and returns what the model said.
+func objection(fault func([]Effect) []Effect) (said string) {
+	defer func() {
+		if r := recover(); r != nil {
+			said = r.(string)
+		}
+	}()
+	x := &machine{m: model{now: 1, eager: true}}
+	x.begin()
+	c := &modelConsumer{mode: Take, limit: 5}
+	c.real = x.q.Attach(Take, nil)
+	x.q.SetLimit(c.real, 5, 1, nil)
+	x.m.consumers = []*modelConsumer{c}
+	x.m.enlist(c)
+	fx := x.q.Publish(&Message{Payload: []byte{1}}, 1, 1, nil)
+	x.m.entries = append(x.m.entries, &modelEntry{number: 1, payload: 1, real: fx[0].Entry})
+	x.m.added++
+	x.judge(fault(fx))
+	x.end()
+	return ""
+}
