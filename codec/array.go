@@ -168,6 +168,9 @@ func appendArray(dst []byte, a Array, depth int) ([]byte, error) {
 	if len(a.Elements) > MaxElements {
 		return nil, &Error{TooMany, "array of " + strconv.Itoa(len(a.Elements))}
 	}
+	if formatWidths[a.Code] == unknownFormat {
+		return nil, &Error{Unsupported, "array of " + hexByte(a.Code)}
+	}
 	at := len(dst)
 	dst = append(dst, formatArray8, 0, 0)
 	if a.Descriptor != nil {

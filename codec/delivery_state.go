@@ -61,21 +61,16 @@ func (s *DeliveryState) Append(dst []byte) []byte {
 
 // state reads a field that holds a delivery state into a zero s.
 func (f *fields) state(field string, s *DeliveryState) {
-	if f.left == 0 {
+	if f.left == 0 || f.skipNull() {
 		return
 	}
 	f.left--
-	b := f.b[f.i:]
-	if len(b) > 0 && b[0] == formatNull {
-		f.i++
-		return
-	}
-	rest, err := s.decode(b)
+	rest, err := s.decode(f.b[f.i:])
 	if err != nil {
 		f.failWith(field, err)
 		return
 	}
-	f.i = len(f.b) - len(rest)
+	f.skipTo(rest)
 }
 
 func (f *fields) needBinary(field string) []byte {

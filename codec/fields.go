@@ -2,6 +2,7 @@ package codec
 
 import (
 	"encoding/binary"
+	"errors"
 	"strconv"
 	"unicode/utf8"
 )
@@ -20,9 +21,6 @@ type fields struct {
 	name string // the composite, for errors
 	err  error
 }
-
-// noFormat is what next returns when a declared field has no octets.
-const noFormat byte = 0xff
 
 // begin starts at the list in front of b, which may have up to most fields,
 // and returns what follows the list.
@@ -66,35 +64,25 @@ func (f *fields) end() error {
 	return f.err
 }
 
-// next returns the next field's format code and moves behind it.
-func (f *fields) next() byte {
-	if f.left == 0 {
-		return formatNull
-	}
-	if f.i >= len(f.b) {
-		return noFormat
-	}
-	f.left--
-	c := f.b[f.i]
-	f.i++
-	return c
-}
-
-// fail records that a field with format code c could not be read, because
-// its octets are missing (known is true) or because c is of another type.
-func (f *fields) fail(field string, c byte, known bool) {
+// fail records that the field at f.i is cut off or of another type.
+//
+//go:noinline
+func (f *fields) fail(field string) {
 	f.left = 0
 	if f.err != nil {
 		return
 	}
-	if known || (c == noFormat && f.i >= len(f.b)) {
+	b := f.b[f.i:]
+	if _, err := Skip(b); errors.Is(err, ErrTruncated) {
 		f.err = &Error{Truncated, f.name + "." + field}
 		return
 	}
-	f.err = &Error{WrongType, f.name + "." + field + " " + hexByte(c)}
+	f.err = &Error{WrongType, f.name + "." + field + " " + hexByte(b[0])}
 }
 
 // failWith records an error from inside a field's value.
+//
+//go:noinline
 func (f *fields) failWith(field string, err error) {
 	f.left = 0
 	if f.err == nil {
@@ -102,6 +90,7 @@ func (f *fields) failWith(field string, err error) {
 	}
 }
 
+//go:noinline
 func (f *fields) missing(field string) {
 	f.left = 0
 	if f.err == nil {
@@ -110,25 +99,31 @@ func (f *fields) missing(field string) {
 }
 
 func (f *fields) optUint(field string) Opt[uint32] {
-	c := f.next()
-	switch c {
-	case formatNull:
+	if f.left == 0 {
 		return Opt[uint32]{}
-	case formatUint0:
-		return Opt[uint32]{0, true}
-	case formatSmallUint:
-		if f.i < len(f.b) {
-			v := f.b[f.i]
-			f.i++
-			return Opt[uint32]{uint32(v), true}
-		}
-	case formatUint:
-		if b := f.b[f.i:]; len(b) >= 4 {
-			f.i += 4
-			return Opt[uint32]{be32(b), true}
+	}
+	f.left--
+	if b, i := f.b, f.i; i < len(b) {
+		switch b[i] {
+		case formatNull:
+			f.i = i + 1
+			return Opt[uint32]{}
+		case formatUint0:
+			f.i = i + 1
+			return Opt[uint32]{0, true}
+		case formatSmallUint:
+			if i+1 < len(b) {
+				f.i = i + 2
+				return Opt[uint32]{uint32(b[i+1]), true}
+			}
+		case formatUint:
+			if i+4 < len(b) {
+				f.i = i + 5
+				return Opt[uint32]{be32(b[i+1:]), true}
+			}
 		}
 	}
-	f.fail(field, c, c == formatSmallUint || c == formatUint)
+	f.fail(field)
 	return Opt[uint32]{}
 }
 
@@ -143,25 +138,31 @@ func (f *fields) needUint(field string) uint32 {
 }
 
 func (f *fields) optUlong(field string) Opt[uint64] {
-	c := f.next()
-	switch c {
-	case formatNull:
+	if f.left == 0 {
 		return Opt[uint64]{}
-	case formatUlong0:
-		return Opt[uint64]{0, true}
-	case formatSmallUlong:
-		if f.i < len(f.b) {
-			v := f.b[f.i]
-			f.i++
-			return Opt[uint64]{uint64(v), true}
-		}
-	case formatUlong:
-		if b := f.b[f.i:]; len(b) >= 8 {
-			f.i += 8
-			return Opt[uint64]{be64(b), true}
+	}
+	f.left--
+	if b, i := f.b, f.i; i < len(b) {
+		switch b[i] {
+		case formatNull:
+			f.i = i + 1
+			return Opt[uint64]{}
+		case formatUlong0:
+			f.i = i + 1
+			return Opt[uint64]{0, true}
+		case formatSmallUlong:
+			if i+1 < len(b) {
+				f.i = i + 2
+				return Opt[uint64]{uint64(b[i+1]), true}
+			}
+		case formatUlong:
+			if i+8 < len(b) {
+				f.i = i + 9
+				return Opt[uint64]{be64(b[i+1:]), true}
+			}
 		}
 	}
-	f.fail(field, c, c == formatSmallUlong || c == formatUlong)
+	f.fail(field)
 	return Opt[uint64]{}
 }
 
@@ -173,57 +174,75 @@ func (f *fields) needUlong(field string) uint64 {
 	return v.Value
 }
 
-func (f *fields) optUshort(field string) Opt[uint16] {
-	c := f.next()
-	switch c {
-	case formatNull:
-		return Opt[uint16]{}
-	case formatUshort:
-		if b := f.b[f.i:]; len(b) >= 2 {
-			f.i += 2
-			return Opt[uint16]{be16(b), true}
+// fixed returns the octets of a field of the one fixed-width format c, nil
+// for null and after an error.
+func (f *fields) fixed(field string, c byte, width int) []byte {
+	if f.left == 0 {
+		return nil
+	}
+	f.left--
+	if b, i := f.b, f.i; i < len(b) {
+		switch {
+		case b[i] == formatNull:
+			f.i = i + 1
+			return nil
+		case b[i] == c && i+width < len(b):
+			f.i = i + 1 + width
+			return b[i+1 : i+1+width]
 		}
 	}
-	f.fail(field, c, c == formatUshort)
+	f.fail(field)
+	return nil
+}
+
+func (f *fields) optUshort(field string) Opt[uint16] {
+	if b := f.fixed(field, formatUshort, 2); b != nil {
+		return Opt[uint16]{be16(b), true}
+	}
 	return Opt[uint16]{}
 }
 
 func (f *fields) optUbyte(field string) Opt[uint8] {
-	c := f.next()
-	switch c {
-	case formatNull:
-		return Opt[uint8]{}
-	case formatUbyte:
-		if f.i < len(f.b) {
-			v := f.b[f.i]
-			f.i++
-			return Opt[uint8]{v, true}
-		}
+	if b := f.fixed(field, formatUbyte, 1); b != nil {
+		return Opt[uint8]{b[0], true}
 	}
-	f.fail(field, c, c == formatUbyte)
 	return Opt[uint8]{}
 }
 
+func (f *fields) optTimestamp(field string) Opt[Timestamp] {
+	if b := f.fixed(field, formatTimestamp, 8); b != nil {
+		return Opt[Timestamp]{Timestamp(be64(b)), true}
+	}
+	return Opt[Timestamp]{}
+}
+
 func (f *fields) optBool(field string) Opt[bool] {
-	c := f.next()
-	switch c {
-	case formatNull:
+	if f.left == 0 {
 		return Opt[bool]{}
-	case formatTrue:
-		return Opt[bool]{true, true}
-	case formatFalse:
-		return Opt[bool]{false, true}
-	case formatBool:
-		if f.i < len(f.b) {
-			v := f.b[f.i]
-			f.i++
-			if v > 1 {
-				f.failWith(field, &Error{Malformed, "boolean " + hexByte(v)})
+	}
+	f.left--
+	if b, i := f.b, f.i; i < len(b) {
+		switch b[i] {
+		case formatFalse:
+			f.i = i + 1
+			return Opt[bool]{false, true}
+		case formatTrue:
+			f.i = i + 1
+			return Opt[bool]{true, true}
+		case formatNull:
+			f.i = i + 1
+			return Opt[bool]{}
+		case formatBool:
+			if i+1 < len(b) {
+				f.i = i + 2
+				if b[i+1] > 1 {
+					f.failWith(field, &Error{Malformed, "boolean " + hexByte(b[i+1])})
+				}
+				return Opt[bool]{b[i+1] == 1, true}
 			}
-			return Opt[bool]{v == 1, true}
 		}
 	}
-	f.fail(field, c, c == formatBool)
+	f.fail(field)
 	return Opt[bool]{}
 }
 
@@ -238,42 +257,32 @@ func (f *fields) needBool(field string) bool {
 	return v.Value
 }
 
-func (f *fields) optTimestamp(field string) Opt[Timestamp] {
-	c := f.next()
-	switch c {
-	case formatNull:
-		return Opt[Timestamp]{}
-	case formatTimestamp:
-		if b := f.b[f.i:]; len(b) >= 8 {
-			f.i += 8
-			return Opt[Timestamp]{Timestamp(be64(b)), true}
-		}
-	}
-	f.fail(field, c, c == formatTimestamp)
-	return Opt[Timestamp]{}
-}
-
 // run reads a counted run of octets whose format is short or long; the result
-// aliases the input. It is nil for null only.
+// aliases the input. It is nil for null and after an error only.
 func (f *fields) run(field string, short, long byte) []byte {
-	c := f.next()
-	switch c {
-	case formatNull:
+	if f.left == 0 {
 		return nil
-	case short:
-		if b := f.b[f.i:]; len(b) > 0 && int(b[0]) <= len(b)-1 {
-			n := 1 + int(b[0])
-			f.i += n
-			return b[1:n:n]
-		}
-	case long:
-		if b := f.b[f.i:]; len(b) >= 4 && uint64(be32(b)) <= uint64(len(b)-4) {
-			n := 4 + int(be32(b))
-			f.i += n
-			return b[4:n:n]
+	}
+	f.left--
+	if b := f.b[f.i:]; len(b) > 0 {
+		switch c := b[0]; c {
+		case formatNull:
+			f.i++
+			return nil
+		case short:
+			if len(b) > 1 && int(b[1]) <= len(b)-2 {
+				n := 2 + int(b[1])
+				f.i += n
+				return b[2:n:n]
+			}
+		case long:
+			if v, rest, err := readSized(c, b[1:]); err == nil {
+				f.i = len(f.b) - len(rest)
+				return v
+			}
 		}
 	}
-	f.fail(field, c, c == short || c == long)
+	f.fail(field)
 	return nil
 }
 
@@ -329,15 +338,11 @@ func (f *fields) needSymbol(field string) Symbol {
 // raw returns the next field as it is encoded, checked shallowly, aliasing
 // the input; nil for null.
 func (f *fields) raw(field string) []byte {
-	if f.left == 0 {
+	if f.left == 0 || f.skipNull() {
 		return nil
 	}
 	f.left--
 	b := f.b[f.i:]
-	if len(b) > 0 && b[0] == formatNull {
-		f.i++
-		return nil
-	}
 	rest, err := Skip(b)
 	if err != nil {
 		f.failWith(field, err)
@@ -376,28 +381,36 @@ func (f *fields) value(field string) any {
 // fieldMap reads a map, nil for null. Keys should be symbols; strings are let
 // pass, since Map.Get finds both.
 func (f *fields) fieldMap(field string) Map {
-	if f.left > 0 && f.i < len(f.b) && f.b[f.i] != formatNull && !isMap(f.b[f.i]) {
-		f.fail(field, f.b[f.i], false)
+	if f.left == 0 || f.skipNull() {
+		return nil
+	}
+	if f.i < len(f.b) && !isMap(f.b[f.i]) {
+		f.fail(field)
 		return nil
 	}
 	m, _ := f.value(field).(Map)
 	return m
 }
 
+// skipNull moves behind the next field if it is null.
+func (f *fields) skipNull() bool {
+	if f.i < len(f.b) && f.b[f.i] == formatNull {
+		f.left--
+		f.i++
+		return true
+	}
+	return false
+}
+
 // described returns the code and content of a field that holds a described
 // value, and what follows within the list; ok is false for null and after an
 // error. An unknown descriptor is code 0. The caller moves on with skipTo.
 func (f *fields) described(field string) (code Code, content []byte, ok bool) {
-	if f.left == 0 {
+	if f.left == 0 || f.skipNull() {
 		return 0, nil, false
 	}
 	f.left--
-	b := f.b[f.i:]
-	if len(b) > 0 && b[0] == formatNull {
-		f.i++
-		return 0, nil, false
-	}
-	code, content, err := describedAs(b)
+	code, content, err := describedAs(f.b[f.i:])
 	if err != nil {
 		f.failWith(field, err)
 		return 0, nil, false

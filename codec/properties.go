@@ -69,11 +69,11 @@ func (p *Properties) Decode(section []byte) error {
 // messageID reads one of the four types that an id may have [3.2.11-3.2.14].
 func (f *fields) messageID(field string) any {
 	if f.left > 0 && f.i < len(f.b) {
-		switch c := f.b[f.i]; c {
+		switch f.b[f.i] {
 		case formatNull, formatUlong, formatSmallUlong, formatUlong0, formatUUID,
 			formatBinary8, formatBinary32, formatString8, formatString32:
 		default:
-			f.fail(field, c, false)
+			f.fail(field)
 			return nil
 		}
 	}
