@@ -56,6 +56,8 @@ var conditionCodes = map[amqp.ErrCond]int{
 	amqp.ErrCondStolen:             exitConflict,
 	amqp.ErrCondHandleInUse:        exitConflict,
 	amqp.ErrCondConnectionForced:   exitConnect,
+	// The client itself holds back what the broker said it wouldn't take.
+	amqp.ErrCondMessageSizeExceeded: exitRefused,
 }
 
 // amqpError names what failed and gives it the exit code that the peer's condition, or its silence, asks for.

@@ -227,12 +227,31 @@ func TestUnknownAddress(t *testing.T) {
 
 func TestBrokerRefusesMessage(t *testing.T) {
 	p := broker(t, "--set", "amqp.max-message-size=64KiB")
-	r := p.run(t, "send", "q", "--size", "100000")
-	if r.code == exitDone {
-		t.Error("a message above amqp.max-message-size was taken")
-	}
+	p.run(t, "send", "q", "--size", "100000").want(t, exitRefused, "leto: address q: ")
 	if q := p.queue(t, "q"); q.Added != 0 {
 		t.Errorf("the queue has it: %+v", q)
+	}
+}
+
+func TestFilterThatIsNotApplied(t *testing.T) {
+	p := broker(t)
+	p.done(t, "send", "q", "x")
+	// Taking messages that the selector doesn't match would lose them: either it holds, or nothing is taken.
+	r := p.run(t, "receive", "q", "--filter", "color = 'red'", "--timeout", "100ms")
+	if r.out != "" || r.code == exitDone {
+		t.Errorf("%+v", r)
+	}
+	if q := p.queue(t, "q"); q.Messages != 1 {
+		t.Errorf("afterwards: %+v", q)
+	}
+}
+
+func TestDurableSubscription(t *testing.T) {
+	p := broker(t)
+	p.run(t, "receive", "topic://prices", "--durable", "audit", "--timeout", "50ms").want(t, exitTimeout, "0 of 1")
+	p.done(t, "send", "topic://prices", "while away")
+	if out := p.done(t, "receive", "topic://prices", "--durable", "audit"); out != "while away\n" {
+		t.Errorf("received %q", out)
 	}
 }
 
@@ -252,6 +271,19 @@ func TestKnownUsersOnly(t *testing.T) {
 	}
 	if code, _ := p.get(t, "/readyz"); code != 200 {
 		t.Errorf("readyz: %d", code)
+	}
+}
+
+func TestWarnsBeyondLoopback(t *testing.T) {
+	for set, want := range map[string]string{
+		"auth.anonymous=true": "everybody who can reach this listener may do everything",
+		"auth.users-file=" + usersFile(t, "ann:"+hash(t, "secret")+"\n"): "passwords cross the network in clear text",
+	} {
+		p := broker(t, "--listen", "0.0.0.0:0", "--set", set)
+		p.stop(t)
+		if !strings.Contains(p.text(), want) {
+			t.Errorf("%s: no %q in\n%s", set, want, p.text())
+		}
 	}
 }
 
@@ -304,6 +336,8 @@ func TestMessagingUsage(t *testing.T) {
 		{[]string{"receive", "q", "--ack", "maybe"}, exitUsage, "--ack must be"},
 		{[]string{"receive", "q", "--count", "0"}, exitUsage, "--count must be 1 or more"},
 		{[]string{"receive", "q", "--timeout", "0s"}, exitUsage, "--timeout must be more than 0"},
+		{[]string{"receive", "q", "--follow", "--timeout", "1s"}, exitUsage, "--follow waits for ever"},
+		{[]string{"receive", "q", "--durable", "a", "--shared", "b"}, exitUsage, "name one subscription"},
 		{[]string{"receive", "q", "-o", "xml"}, exitUsage, "--output must be text or json"},
 		{[]string{"browse", "q", "--ack", "accept"}, exitUsage, "unknown flag --ack"},
 		{[]string{"sned", "q"}, exitUsage, `unknown command "sned"; did you mean "send"?`},

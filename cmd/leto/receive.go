@@ -10,6 +10,9 @@ import (
 	"github.com/urfave/cli/v2"
 )
 
+// selectorFilter is the name under which a broker that applies a selector answers with it [3.5.8].
+const selectorFilter = "apache.org:selector-filter:string"
+
 // receiveWindow is how many messages may be under way to us.
 const receiveWindow = 100
 
@@ -64,6 +67,7 @@ type reading struct {
 	ack     string
 	// hold answers at the end: what is given back at once would come again and be counted again.
 	hold    bool
+	filter  string
 	print   printer
 	options amqp.ReceiverOptions
 	// container is fixed where a subscription belongs to it.
@@ -92,6 +96,12 @@ func receive(c *cli.Context) error {
 	case "accept", "reject", "release", "modify":
 	default:
 		return usageError("receive: --ack must be accept, reject, release or modify, not %q", r.ack)
+	}
+	if r.follow && c.IsSet("timeout") {
+		return usageError("receive: --follow waits for ever: leave --timeout out")
+	}
+	if d, s := c.String("durable"), c.String("shared"); d != "" && s != "" && d != s {
+		return usageError("receive: --durable and --shared together name one subscription, not %q and %q", d, s)
 	}
 	r.hold = r.count > 0 && (r.ack == "release" || r.ack == "modify")
 	subscription(c, r)
@@ -145,8 +155,8 @@ func readOptions(c *cli.Context) (*reading, error) {
 	if c.IsSet("timeout") && r.timeout <= 0 {
 		return nil, usageError("%s: --timeout must be more than 0", c.Command.Name)
 	}
-	if filter := c.String("filter"); filter != "" {
-		r.options.Filters = []amqp.LinkFilter{amqp.NewSelectorFilter(filter)}
+	if r.filter = c.String("filter"); r.filter != "" {
+		r.options.Filters = []amqp.LinkFilter{amqp.NewSelectorFilter(r.filter)}
 	}
 	switch c.String("output") {
 	case "text":
@@ -178,6 +188,10 @@ func (r *reading) run(c *cli.Context) error {
 			defer cancel()
 			_ = link.Close(ctx) // everything was settled or goes back; the exit code is decided
 		}()
+	}
+
+	if r.filter != "" && link.LinkSourceFilterValue(selectorFilter) == nil {
+		return exitWith(exitFailed, "address %s: the broker doesn't apply filters", r.address)
 	}
 
 	got, err := r.read(c.Context, link, func(m *amqp.Message) error { return r.print(c.App.Writer, m) })

@@ -146,6 +146,8 @@ func (n *node) start() (err error) {
 		}
 	}
 
+	n.warn()
+
 	n.failed = make(chan error, len(n.listeners)+1)
 	for i, socket := range n.listeners {
 		options := n.listenerOptions(n.opts.Listeners[i])
@@ -156,6 +158,19 @@ func (n *node) start() (err error) {
 	}
 	n.ready.Store(true)
 	return nil
+}
+
+// warn logs what is allowed and should be known.
+func (n *node) warn() {
+	for i, l := range n.opts.Listeners {
+		switch {
+		case config.Loopback(l.Bind):
+		case n.opts.AnonymousOn(l):
+			n.log.Warn().Stringer("listener", n.listeners[i].Addr()).Msg("everybody who can reach this listener may do everything")
+		default:
+			n.log.Warn().Stringer("listener", n.listeners[i].Addr()).Msg("passwords cross the network in clear text: TLS is not supported by this version yet")
+		}
+	}
 }
 
 func (n *node) serve(scheme string, socket net.Listener, serve func() error) {

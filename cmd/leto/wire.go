@@ -97,7 +97,6 @@ func (n *node) serverConfig() server.Config {
 	c.Name = n.opts.Node.Name
 	c.Version = buildVersion()
 	c.MaxFrameSize = uint32(n.opts.AMQP.MaxFrameSize)
-	c.MaxMessageSize = uint64(n.opts.AMQP.MaxMessageSize)
 	c.ChannelMax = n.opts.AMQP.ChannelMax
 	c.HandleMax = n.opts.AMQP.HandleMax
 	c.IdleTimeout = time.Duration(n.opts.AMQP.IdleTimeout)
@@ -105,7 +104,9 @@ func (n *node) serverConfig() server.Config {
 	c.LinkCreditBytes = int64(n.opts.AMQP.LinkCreditBytes)
 	c.MaxConnections = n.opts.Limits.Connections
 	// Messages that arrived in part are memory too; half of it leaves the other half for whole ones.
+	// A larger message could never arrive, and peers are better told so when they attach.
 	c.MaxPartialBytes = int64(n.opts.Limits.Memory) / 2
+	c.MaxMessageSize = uint64(min(int64(n.opts.AMQP.MaxMessageSize), c.MaxPartialBytes))
 	c.Log = n.log
 	return c
 }
@@ -136,8 +137,8 @@ func (n *node) adminOptions() admin.Options {
 		}
 		return nil
 	}
-	// On loopback, whoever asks is on this host already; beyond it, users must show who they are.
-	if anonymous := n.opts.AnonymousOn(config.Listener{}); !anonymous {
+	// The same rule as for a listener that says nothing of its own.
+	if !n.opts.AnonymousOn(config.Listener{}) {
 		o.Verify = n.verify()
 	}
 	return o

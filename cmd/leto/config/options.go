@@ -199,7 +199,7 @@ func (o *Options) Validate() []Problem {
 	if !o.HTTP.Off() {
 		if err := checkBind(o.HTTP.Bind); err != nil {
 			bad("http.bind", "%v", err)
-		} else if !loopback(o.HTTP.Bind) && o.Auth.UsersFile == "" && o.Auth.Anonymous == nil {
+		} else if !Loopback(o.HTTP.Bind) && o.Auth.UsersFile == "" && o.Auth.Anonymous == nil {
 			bad("http.bind", "%s", needsAuth(o.HTTP.Bind, "http: { bind: 127.0.0.1:8161 }"))
 		}
 	}
@@ -235,7 +235,7 @@ func (o *Options) checkListener(i int, bad func(key, format string, args ...any)
 	if l.Auth == AuthRequired && o.Auth.UsersFile == "" {
 		bad(key+".auth", "required without auth.users-file would let nobody in")
 	}
-	if o.AnonymousOn(l) && !loopback(l.Bind) && o.Auth.Anonymous == nil {
+	if o.AnonymousOn(l) && !Loopback(l.Bind) && o.Auth.Anonymous == nil {
 		bad(key+".bind", "%s", needsAuth(l.Bind, "listeners: [ { bind: 127.0.0.1:5672 } ]"))
 	}
 }
@@ -270,9 +270,9 @@ func checkBind(bind string) error {
 	return nil
 }
 
-// loopback reports whether only this host can reach the address. A name other than localhost
+// Loopback reports whether only this host can reach the address. A name other than localhost
 // counts as reachable: what it resolves to may change.
-func loopback(bind string) bool {
+func Loopback(bind string) bool {
 	host, _, err := net.SplitHostPort(bind)
 	if err != nil {
 		return false
