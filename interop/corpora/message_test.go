@@ -9,14 +9,43 @@ import (
 	"github.com/letomq/leto/interop/wire"
 )
 
-// TestMessages sends every recorded message as the payload of a delivery. The broker
-// may take or refuse it, but has to answer, and what it takes has to come out as it
-// went in.
+// TestMessages sends every recorded message as the payload of a delivery.
 func TestMessages(t *testing.T) {
 	all := inputs(t, "fuzz-message-decode")
 	if len(all) < 300 {
 		t.Fatalf("%d inputs in the archive", len(all))
 	}
+	feed(t, all)
+}
+
+// TestChangedMessages sends a message with all seven sections, cut off at every byte
+// and with every byte changed in several ways.
+func TestChangedMessages(t *testing.T) {
+	whole := bytes.Join([][]byte{
+		wire.Described(wire.SectionHeader, wire.List(wire.Bool(true), wire.Ubyte(4), wire.Uint(3_600_000), wire.Bool(true), wire.Uint(0))),
+		wire.Described(wire.SectionDeliveryAnnotations, wire.Map(wire.Symbol("d"), wire.Null())),
+		wire.Described(wire.SectionMessageAnnotations, wire.Map(wire.Symbol("m"), wire.List(wire.Ulong(1), wire.Map(wire.Ubyte(1), wire.Bool(true))))),
+		wire.Described(wire.SectionProperties, wire.List(wire.String("id"), wire.Binary([]byte("user")), wire.String("to"))),
+		wire.Described(wire.SectionApplicationProperties, wire.Map(wire.String("z"), wire.Timestamp(1), wire.String("a"), wire.Symbol("b"))),
+		wire.Described(wire.SectionData, wire.Binary([]byte("one"))), wire.Described(wire.SectionData, wire.Binary(nil)),
+		wire.Described(wire.SectionFooter, wire.Map(wire.Symbol("f"), wire.Uint(1))),
+	}, nil)
+	all := []input{{"whole", whole}}
+	for at := range whole {
+		all = append(all, input{fmt.Sprint("cut at ", at), whole[:at]})
+		for _, to := range []byte{0x00, 0x40, 0x45, 0x80, 0xf0, 0xff, whole[at] ^ 1, whole[at] + 1} {
+			changed := bytes.Clone(whole)
+			changed[at] = to
+			all = append(all, input{fmt.Sprintf("byte %d to %#02x", at, to), changed})
+		}
+	}
+	feed(t, all)
+}
+
+// feed sends messages. The broker may take or refuse each, but has to answer, and
+// what it takes has to come out as it went in.
+func feed(t *testing.T, all []input) {
+	t.Helper()
 	witness := newWitness(t)
 	witness.exchange(t, "before")
 	base, err := broker.Gauges()
@@ -24,7 +53,7 @@ func TestMessages(t *testing.T) {
 		t.Fatal(err)
 	}
 
-	p := &publisher{address: "odd"}
+	p := &publisher{address: t.Name()}
 	var taken []input
 	refused := map[string]int{}
 	for i, message := range all {
@@ -44,9 +73,9 @@ func TestMessages(t *testing.T) {
 	p.leave(t)
 	t.Logf("%d messages: %d taken, refused %v", len(all), len(taken), refused)
 	if len(taken) == 0 || len(refused) == 0 {
-		t.Errorf("%d taken and %d refused: both kinds are in the archive", len(taken), len(all)-len(taken))
+		t.Errorf("%d taken and %d refused: there are good and bad ones among them", len(taken), len(all)-len(taken))
 	}
-	collect(t, taken)
+	collect(t, p.address, taken)
 	witness.exchange(t, "at the end")
 	broker.Settled(t, base, slack, 20*time.Second)
 	witness.leave(t)
@@ -122,7 +151,7 @@ func (p *publisher) leave(t *testing.T) {
 // collect receives what was taken and compares it with what was sent. A message may
 // have said itself that it expires, and comes from ExpiryQueue then; so only what no
 // intermediary may touch is compared, in any order.
-func collect(t *testing.T, sent []input) {
+func collect(t *testing.T, from string, sent []input) {
 	t.Helper()
 	missing := map[string]int{}
 	for _, message := range sent {
@@ -132,7 +161,7 @@ func collect(t *testing.T, sent []input) {
 	failures := make(chan error, 2)
 	done := make(chan struct{})
 	defer close(done)
-	for _, address := range []string{"odd", "ExpiryQueue"} {
+	for _, address := range []string{from, "ExpiryQueue"} {
 		conn, err := wire.Connect(broker.AMQP, "odd-consumer-"+address)
 		if err != nil {
 			t.Fatal(err)

@@ -24,8 +24,8 @@ func TestQueue(t *testing.T) {
 			out := sender(t, s, to, &amqp.SenderOptions{TargetCapabilities: form.capabilities})
 			send(t, out, text("1"), text("2"), text("3"))
 			got := map[string]int{}
-			for _, from := range []*amqp.Receiver{one, two} {
-				for _, m := range drained(t, from, 2) {
+			for i, from := range []*consumer{one, two} {
+				for _, m := range drained(t, from, 2, 2-i) {
 					got[string(m.GetData())]++
 					if err := from.AcceptMessage(waiting(t), m); err != nil {
 						t.Fatal(err)
@@ -59,9 +59,9 @@ func TestTopic(t *testing.T) {
 			one, two := receiver(t, s, to, opts()), receiver(t, s, to, opts())
 			send(t, out, text("1"), text("2"))
 			late := receiver(t, s, to, opts())
-			for i, from := range []*amqp.Receiver{one, two} {
+			for i, from := range []*consumer{one, two} {
 				var got string
-				for _, m := range drained(t, from, 10) {
+				for _, m := range drained(t, from, 10, 2) {
 					got += string(m.GetData())
 				}
 				if got != "12" {

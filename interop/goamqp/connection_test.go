@@ -1,7 +1,6 @@
 package goamqp
 
 import (
-	"context"
 	"errors"
 	"syscall"
 	"testing"
@@ -17,7 +16,7 @@ func TestOpen(t *testing.T) {
 	for name, sasl := range map[string]amqp.SASLType{"plain-header": nil, "anonymous": amqp.SASLTypeAnonymous()} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			conn := dial(t, &amqp.ConnOptions{SASLType: sasl})
+			conn, _ := dial(t, &amqp.ConnOptions{SASLType: sasl})
 			properties := conn.Properties()
 			if properties["product"] != "leto" {
 				t.Errorf("open: product %v, want leto", properties["product"])
@@ -34,11 +33,11 @@ func TestOpen(t *testing.T) {
 // TestHeartbeats stays idle on a connection whose client closes after silence.
 func TestHeartbeats(t *testing.T) {
 	t.Parallel()
-	conn := dial(t, &amqp.ConnOptions{IdleTimeout: time.Second})
+	conn, _ := dial(t, &amqp.ConnOptions{IdleTimeout: 2 * time.Second})
 	select {
 	case <-conn.Done():
 		t.Errorf("connection ended while idle: %v", conn.Err())
-	case <-time.After(3 * time.Second):
+	case <-time.After(5 * time.Second):
 	}
 }
 
@@ -55,7 +54,10 @@ func TestStop(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	from := receiver(t, s, "stop", nil)
+	from, err := s.NewReceiver(waiting(t), "stop", nil)
+	if err != nil {
+		t.Fatal(err)
+	}
 	own.Signal(syscall.SIGTERM)
 	_, err = from.Receive(waiting(t), nil)
 	var ended *amqp.ConnError
@@ -72,15 +74,25 @@ func TestStop(t *testing.T) {
 // TestRefusedAttach leaves the session and its other links as they are.
 func TestRefusedAttach(t *testing.T) {
 	t.Parallel()
-	s, to := session(t), address(t)
-	out, from := sender(t, s, to, nil), receiver(t, s, to, nil)
-	ctx, cancel := context.WithTimeout(context.Background(), patience)
-	defer cancel()
-	_, err := s.NewReceiver(ctx, to, &amqp.ReceiverOptions{Filters: []amqp.LinkFilter{amqp.NewSelectorFilter("this is ( not a selector")}})
-	var refused *amqp.Error
-	if !errors.As(err, &refused) || refused.Condition == "" || refused.Description == "" {
-		t.Errorf("a broken selector was answered with %v, want an error that says why", err)
+	own := harness.Start(t, "--set", "address-settings[closed.#].auto-create-addresses=false",
+		"--set", "address-settings[closed.#].auto-create-queues=false")
+	conn, err := amqp.Dial(waiting(t), own.URL(), nil)
+	if err != nil {
+		t.Fatal(err)
 	}
-	send(t, out, text("goes on"))
-	accept(t, from)
+	defer closes(t, conn)
+	s := begin(t, conn, nil)
+	out, from := sender(t, s, "open", nil), receiver(t, s, "open", nil)
+	for range 3 {
+		_, sends := s.NewSender(waiting(t), "closed.one", nil)
+		_, receives := s.NewReceiver(waiting(t), "closed.one", nil)
+		for _, err := range []error{sends, receives} {
+			var refused *amqp.Error
+			if !errors.As(err, &refused) || refused.Condition != amqp.ErrCondNotFound || refused.Description == "" {
+				t.Errorf("an unknown address was answered with %v, want %s and why", err, amqp.ErrCondNotFound)
+			}
+		}
+		send(t, out, text("goes on"))
+		accept(t, from)
+	}
 }

@@ -1,6 +1,7 @@
 package goamqp
 
 import (
+	"context"
 	"fmt"
 	"strings"
 	"testing"
@@ -20,16 +21,21 @@ func marked(t *testing.T) *amqp.Message {
 func find(t *testing.T, queue string, id any) *amqp.Message {
 	t.Helper()
 	browsing := session(t)
-	for deadline := time.Now().Add(patience); time.Now().Before(deadline); time.Sleep(20 * time.Millisecond) {
-		browser := receiver(t, browsing, queue, &amqp.ReceiverOptions{Credit: -1, SourceDistributionMode: amqp.SourceDistributionModeCopy})
-		seen := drained(t, browser, 10_000)
-		if err := browser.Close(waiting(t)); err != nil {
-			t.Fatal(err)
-		}
-		for _, m := range seen {
+	for deadline := time.Now().Add(patience); time.Now().Before(deadline); {
+		browser := receiver(t, browsing, queue, &amqp.ReceiverOptions{Credit: 10_000, SourceDistributionMode: amqp.SourceDistributionModeCopy})
+		for {
+			ctx, cancel := context.WithTimeout(t.Context(), 100*time.Millisecond)
+			m, err := browser.Receive(ctx, nil)
+			cancel()
+			if err != nil {
+				break // seen all that is there
+			}
 			if m.Properties != nil && m.Properties.MessageID == id {
 				return m
 			}
+		}
+		if err := browser.Close(waiting(t)); err != nil {
+			t.Fatal(err)
 		}
 	}
 	t.Fatalf("message %v doesn't come to %s", id, queue)
@@ -116,7 +122,7 @@ func TestModifiedFailed(t *testing.T) {
 			t.Errorf("attempt %d: delivery-count %d", attempt, deliveryCount(got))
 		}
 		err := from.ModifyMessage(waiting(t), got, &amqp.ModifyMessageOptions{DeliveryFailed: true, Annotations: amqp.Annotations{
-			"x-opt-changed": int64(attempt), "x-opt-new": []any{"a", map[any]any{"k": uint8(1)}},
+			"x-opt-changed": int64(attempt), "x-opt-new": []any{"a", map[string]any{"k": uint8(1)}},
 		}})
 		if err != nil {
 			t.Fatal(err)
@@ -126,7 +132,7 @@ func TestModifiedFailed(t *testing.T) {
 	if deliveryCount(got) != 3 {
 		t.Errorf("delivery-count %d, want 3", deliveryCount(got))
 	}
-	for key, want := range map[string]any{"x-opt-old": "as sent", "x-opt-changed": int64(2), "x-opt-new": []any{"a", map[any]any{"k": uint8(1)}}} {
+	for key, want := range map[string]any{"x-opt-old": "as sent", "x-opt-changed": int64(2), "x-opt-new": []any{"a", map[string]any{"k": uint8(1)}}} {
 		if !equal(got.Annotations[key], want) {
 			t.Errorf("%s: got %#v, want %#v", key, got.Annotations[key], want)
 		}
@@ -198,20 +204,17 @@ func TestAttemptsEndInDLQ(t *testing.T) {
 // messages.
 func TestDetachReturnsMessages(t *testing.T) {
 	t.Parallel()
-	for name, end := range map[string]func(*testing.T, *amqp.Conn, *amqp.Session, *amqp.Receiver) error{
-		"link":       func(t *testing.T, _ *amqp.Conn, _ *amqp.Session, r *amqp.Receiver) error { return r.Close(waiting(t)) },
-		"session":    func(t *testing.T, _ *amqp.Conn, s *amqp.Session, _ *amqp.Receiver) error { return s.Close(waiting(t)) },
-		"connection": func(_ *testing.T, c *amqp.Conn, _ *amqp.Session, _ *amqp.Receiver) error { return c.Close() },
+	for name, end := range map[string]func(*testing.T, *amqp.Conn, *client, *consumer) error{
+		"link":       func(t *testing.T, _ *amqp.Conn, _ *client, r *consumer) error { return r.Close(waiting(t)) },
+		"session":    func(t *testing.T, _ *amqp.Conn, s *client, _ *consumer) error { return s.Close(waiting(t)) },
+		"connection": func(_ *testing.T, c *amqp.Conn, _ *client, _ *consumer) error { return c.Close() },
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			to := address(t)
 			send(t, sender(t, session(t), to, nil), text("0"), text("1"), text("2"))
-			conn := dial(t, nil)
-			s, err := conn.NewSession(waiting(t), nil)
-			if err != nil {
-				t.Fatal(err)
-			}
+			conn, m := dial(t, nil)
+			s := begin(t, conn, m)
 			from := receiver(t, s, to, &amqp.ReceiverOptions{Credit: 3})
 			for range 3 {
 				receive(t, from)

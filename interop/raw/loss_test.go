@@ -10,15 +10,7 @@ import (
 func TestLostConnectionCounts(t *testing.T) {
 	t.Parallel()
 	to := address(t)
-	sender, err := wire.NewSender(connect(t), 0, "out", to)
-	if err != nil {
-		t.Fatal(err)
-	}
-	for id := range uint64(3) {
-		if err := sender.Send(message(id, 10)); err != nil {
-			t.Fatal(err)
-		}
-	}
+	fill(t, to, 3)
 	lost, err := wire.Connect(broker.AMQP, "raw-lost")
 	if err != nil {
 		t.Fatal(err)

@@ -31,6 +31,13 @@ func Flow(handle, count, credit uint32) []byte {
 		Uint(handle), Uint(count), Uint(credit))), nil)
 }
 
+// Withdraw takes back all credit of a link that has delivered count deliveries, by a
+// drain or by a flow that asks for an answer.
+func Withdraw(handle, count uint32, drain bool) []byte {
+	return NewFrame(0, 0, Described(CodeFlow, List(Uint(0), Uint(1<<31-1), Uint(0), Uint(1<<31-1),
+		Uint(handle), Uint(count), Uint(0), Null(), Bool(drain), Bool(!drain))), nil)
+}
+
 // Transfer begins delivery id, whose tag is its number; more says that payload goes on.
 func Transfer(handle, id uint32, more bool, payload []byte) []byte {
 	return NewFrame(0, 0, Described(CodeTransfer, List(Uint(handle), Uint(id), Binary(Uint(id)[1:]),

@@ -50,7 +50,7 @@ class Addresses(Scenario):
         self.assertEqual(right.drain(10), [])
 
     def test_anonymous_relay(self):
-        self.assertIn("ANONYMOUS-RELAY", [str(c) for c in self.connection.conn.remote_offered_capabilities.elements])
+        self.assertIn("ANONYMOUS-RELAY", [str(c) for c in self.connection.conn.remote_offered_capabilities])
         one, two = self.address(), self.address()
         sender = self.sender(None)
         self.send(sender, Message(address=one, body=1), Message(address=two, body=2))
