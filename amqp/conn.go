@@ -40,7 +40,7 @@ type Conn struct {
 	openSent      bool
 	closeSent     bool
 	closeReceived bool
-	discarding    bool // closed over a fault: everything but the peer's close is dropped
+	discarding    bool // either end has closed: everything but the peer's close is dropped
 	peerFrameSize uint32
 	peerIdle      time.Duration
 
@@ -206,12 +206,12 @@ func (c *Conn) readAMQP(channel uint16, body []byte) {
 		return
 	}
 	code, fields, err := codec.ReadDescriptor(body)
+	if c.discarding && (err != nil || code != codec.CodeClose) {
+		return // [2.4.6] CLOSE SENT and DISCARDING
+	}
 	if err != nil {
 		c.failDecode("performative", err)
 		return
-	}
-	if c.discarding && code != codec.CodeClose {
-		return // [2.4.6] DISCARDING
 	}
 	if c.scratch == nil {
 		c.scratch = new(scratch)

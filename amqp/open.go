@@ -71,7 +71,12 @@ func (c *Conn) onClose(p *codec.Close) {
 		c.state = stateClosed
 		return
 	}
-	c.dropSessions()
+	for _, s := range c.ours {
+		if s != nil {
+			s.dropLinks() // the session stays: outcomes may be given until our close
+		}
+	}
+	c.pumping = nil
 	c.state = stateClosing
 	c.discarding = true
 	c.closeAt = c.now.Add(c.cfg.CloseTimeout)
@@ -102,9 +107,7 @@ func (c *Conn) Close(err *Error) {
 	}
 	c.state = stateClosing
 	c.closeAt = c.now.Add(c.cfg.CloseTimeout)
-	if err != nil {
-		c.discarding = true
-	}
+	c.discarding = true
 }
 
 // fail closes the connection over a fault of the peer.

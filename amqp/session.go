@@ -109,8 +109,12 @@ func (c *Conn) freeChannel() (uint16, bool) {
 }
 
 // Begin starts a session from this end; EventBegun follows when the peer has
-// answered. Nil: the peer's channel-max leaves no channel.
+// answered. Nil: the peer's channel-max leaves no channel, or the connection
+// isn't open.
 func (c *Conn) Begin() *Session {
+	if !c.openSent || c.closeSent || c.closeReceived {
+		return nil
+	}
 	local, ok := c.freeChannel()
 	if !ok {
 		return nil
@@ -193,6 +197,7 @@ func (c *Conn) dropSessions() {
 	for _, s := range c.ours {
 		if s != nil {
 			s.dropLinks()
+			s.endSent = true // nothing is written behind close
 		}
 	}
 	c.sessions, c.ours, c.begun = nil, nil, 0
