@@ -62,6 +62,31 @@ func (q *fifo) pop() {
 	}
 }
 
+// pullBack takes the last one out again.
+func (q *fifo) pullBack() Sending {
+	last := len(q.items) - 1
+	m := q.items[last]
+	q.bytes -= m.size()
+	q.items[last] = Sending{}
+	q.items = q.items[:last]
+	if q.head == last {
+		q.items, q.head = q.items[:0], 0
+	}
+	return m
+}
+
+// TakeBack returns a delivery given to Send for credit that the receiver has
+// withdrawn since, the last first; false when there is none. Deliveries with
+// frames on the wire go on.
+func (l *Link) TakeBack() (Sending, bool) {
+	if l.role != codec.RoleSender || l.Credit() >= 0 || l.Queued() == 0 {
+		return Sending{}, false
+	}
+	m := l.queue.pullBack()
+	l.session.conn.queued -= m.size()
+	return m, true
+}
+
 // Queued returns how many deliveries given to Send have no frame on the wire yet.
 func (l *Link) Queued() int {
 	n := l.queue.len()

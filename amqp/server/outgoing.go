@@ -6,6 +6,7 @@ import (
 	"github.com/letomq/leto/amqp"
 	"github.com/letomq/leto/codec"
 	"github.com/letomq/leto/engine"
+	"github.com/letomq/leto/engine/queue"
 )
 
 // outgoing is a link on which the peer consumes.
@@ -14,7 +15,6 @@ type outgoing struct {
 	consumer *engine.Consumer
 	browsing bool
 	settles  bool // deliveries are sent settled
-	retires  bool // and are accepted here, since the queue must know first whether they fit
 	fallback engine.Outcome
 
 	// Deliveries since the attach: limit is how many the queue may have given,
@@ -62,7 +62,6 @@ func (a *attachment) bindConsumer(at *codec.Attach, terms *amqp.Terms) *amqp.Err
 		Routing: routing,
 		Dynamic: source.Dynamic,
 		Browse:  source.DistributionMode == "copy",
-		Settled: o.settles && at.MaxMessageSize == 0,
 		Subscription: engine.Subscription{
 			Name:    at.Name,
 			Durable: source.Durable > 0 || source.ExpiryPolicy == "never",
@@ -84,7 +83,6 @@ func (a *attachment) bindConsumer(at *codec.Attach, terms *amqp.Terms) *amqp.Err
 	}
 	o.consumer = consumer
 	o.browsing = consumer.Browsing()
-	o.retires = o.settles && !spec.Settled && !o.browsing
 	a.consumer = o
 
 	actual := *source
@@ -118,8 +116,15 @@ func (o *outgoing) Ended(err error) {
 	o.conn.mail.notify(notice{kind: noticeEnded, consumer: o, err: err})
 }
 
-// flowed: the receiver's credit changed.
+// flowed: the receiver's credit changed. What has gone back, on whatever link
+// of the connection, is at its place before the queue gives for the new credit.
 func (o *outgoing) flowed() {
+	o.takeBack()
+	if limit, byCredit := o.allowed(); byCredit && limit < o.limit {
+		o.limit = limit
+		o.consumer.SetLimit(limit)
+	}
+	o.conn.settleDirty()
 	o.link.SetAvailable(o.consumer.Available())
 	if o.link.Draining() {
 		o.drain()
@@ -127,6 +132,22 @@ func (o *outgoing) flowed() {
 	}
 	o.drainDue = false
 	o.raise(true)
+}
+
+// takeBack returns to the queue what waits on the link for credit that has been withdrawn.
+func (o *outgoing) takeBack() {
+	if o.browsing || o.settles {
+		return // the queue has let go of it: it waits for credit
+	}
+	for {
+		m, ok := o.link.TakeBack()
+		if !ok {
+			return
+		}
+		if handle, ok := m.Ref.(*queue.Entry); ok {
+			o.settle(engine.Settlement{Handle: handle, Acquisition: uint32(m.RefN)}, engine.Outcome{Kind: engine.Released})
+		}
+	}
 }
 
 // allowed returns the limit that credit and the window ahead of the socket allow.
@@ -218,6 +239,11 @@ func (c *connection) topUp() {
 func (o *outgoing) send(now time.Time, d *engine.Delivery) {
 	o.taken++
 	o.wantRefill()
+	if o.link.Credit() <= 0 && !o.browsing {
+		// The credit it was meant for was withdrawn while it was on its way.
+		o.settle(engine.Settlement{Handle: d.Handle, Acquisition: d.Acquisition}, engine.Outcome{Kind: engine.Released})
+		return
+	}
 	m := d.Message
 	out := amqp.Sending{Body: m.Payload, Format: m.Format, Settled: o.settles}
 	if !o.settles && !o.browsing {
@@ -240,7 +266,7 @@ func (o *outgoing) send(now time.Time, d *engine.Delivery) {
 	}
 	o.conn.server.count.messagesOut.Add(1)
 	o.link.Send(out)
-	if o.retires {
+	if o.settles && !o.browsing {
 		o.settle(engine.Settlement{Handle: d.Handle, Acquisition: d.Acquisition}, engine.Outcome{Kind: engine.Accepted})
 	}
 }
