@@ -121,8 +121,8 @@ func (r *valueReader) arrayElements(h arrayHeader, depth int) ([]any, error) {
 // zeroWidth makes elements that take no octets, as long as the whole value has
 // not had too many of them.
 func (r *valueReader) zeroWidth(c, code byte, count uint32) ([]any, error) {
-	r.weightless += int(count)
-	if r.weightless > MaxElements {
+	r.zeroWidths += int(count)
+	if r.zeroWidths > MaxZeroWidth {
 		return nil, tooMany(c, count)
 	}
 	v, _, err := r.bare(code, nil, 0)

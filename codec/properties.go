@@ -157,7 +157,7 @@ func PropertiesField(section []byte, index int) (value []byte, err error) {
 	if count > propFields {
 		return nil, &Error{Malformed, "properties of " + strconv.FormatUint(uint64(count), 10) + " fields"}
 	}
-	if index < 0 || uint32(index) >= count {
+	if index < 0 || uint64(index) >= uint64(count) {
 		return nil, nil
 	}
 	for range index {

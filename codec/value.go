@@ -13,8 +13,8 @@ import (
 // The Go types are nil, bool, uint8 to uint64, int8 to int64, float32,
 // float64, Decimal32, Decimal64, Decimal128, Char, Timestamp, UUID, []byte,
 // string, Symbol, List, Map, Array and Described. Nothing aliases b, and what
-// is allocated is at most a small multiple of the value's size, but for
-// MaxElements elements that take no octets.
+// is allocated is at most a small multiple of the value's size and of
+// MaxZeroWidth.
 //
 // Beyond what Skip checks: nesting, numbers of elements, every element's size,
 // strings for UTF-8, symbols for ASCII, and map keys for duplicates. Chars are
@@ -26,7 +26,7 @@ func ReadValue(b []byte) (v any, rest []byte, err error) {
 
 // valueReader decodes one value.
 type valueReader struct {
-	weightless int // array elements without octets so far
+	zeroWidths int // array elements without octets so far
 }
 
 // emptyList and emptyMap spare an allocation for each of the many that

@@ -3,7 +3,6 @@ package codec
 import (
 	"bytes"
 	"errors"
-	"reflect"
 	"strings"
 	"testing"
 )
@@ -103,7 +102,9 @@ func TestDuplicateKeys(t *testing.T) {
 		func(i int) any { return []byte(strings.Repeat("k", i)) },
 		func(i int) any { return List{uint64(i)} },
 		func(i int) any { return Described{uint64(1), int64(i)} },
-		func(i int) any { return []any{"1", Symbol("1"), []byte("1"), int8(1), uint8(1), nil, true, Char(1), Timestamp(1), List{}}[i%10] },
+		func(i int) any {
+			return []any{"1", Symbol("1"), []byte("1"), int8(1), uint8(1), nil, true, Char(1), Timestamp(1), List{}}[i%10]
+		},
 	}
 	for _, key := range kinds {
 		for _, n := range []int{2, 8, 9, 10, 2000} {
@@ -115,7 +116,8 @@ func TestDuplicateKeys(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			if _, _, err := ReadValue(b); err != nil && reflect.TypeOf(m[0].Key) != reflect.TypeOf("") {
+			_, mixed := m[0].Key.(string) // ten keys in turn
+			if _, _, err := ReadValue(b); (err != nil) != (mixed && n > 10) {
 				t.Errorf("%d keys %T: %v", n, m[0].Key, err)
 			}
 			m[n-1].Key = m[0].Key
