@@ -35,6 +35,7 @@ type Conn struct {
 	now     time.Time
 	lastIn  time.Time
 	lastOut time.Time
+	unread  int       // length of what the last Next left of its bytes
 	closeAt time.Time // when closing: the peer's close is waited for until then
 
 	openSent      bool
@@ -92,9 +93,15 @@ func New(cfg Config, now time.Time) *Conn {
 // returned no event.
 func (c *Conn) Next(now time.Time, b []byte) (int, *Event) {
 	c.now = now
-	if len(b) > 0 {
+	if len(b) > c.unread { // not just what was there before
 		c.lastIn = now
 	}
+	n, ev := c.work(b)
+	c.unread = len(b) - n
+	return n, ev
+}
+
+func (c *Conn) work(b []byte) (int, *Event) {
 	n := 0
 	for {
 		if ev := c.nextEvent(); ev != nil {
@@ -184,7 +191,7 @@ func (c *Conn) readFrame(b []byte) int {
 	}
 	if h.Type != codec.FrameAMQP {
 		c.fail(ConditionFramingError, "frame of type %d in the AMQP layer", h.Type)
-		return len(b)
+		return size
 	}
 	c.FramesIn++
 	c.readAMQP(h.Channel, body)

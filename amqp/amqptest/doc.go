@@ -33,6 +33,6 @@
 //
 // Events that need an answer are answered at once unless "manual" names them:
 // opens and attaches are accepted as they are asked for, detach, end and close
-// are mirrored. What a script leaves unread, frames or events that matter,
+// are mirrored. "! leave" goes on without an answer for now. What a script leaves unread, frames or events that matter,
 // fails it.
 package amqptest

@@ -79,7 +79,10 @@ func (p *player) act(l Line) error {
 		return fmt.Errorf("no link")
 	}
 	pending := p.pending
-	p.pending = ""
+	switch l.Verb {
+	case "accept", "refuse", "detach", "end", "close", "leave":
+		p.pending = ""
+	}
 	err := p.perform(l, s, link, pending)
 	p.pump()
 	return err
@@ -130,6 +133,7 @@ func (p *player) perform(l Line, s *shell, link *amqp.Link, pending string) erro
 		return p.send(l, link)
 	case "dispose", "settle":
 		return dispose(l, link.Session())
+	case "leave": // the answer comes later
 	default:
 		return fmt.Errorf("shell can't %s", l.Verb)
 	}
