@@ -202,7 +202,7 @@ func (w *window) carryOut(err error) {
 		n := 1
 		s := &steps[0]
 		switch {
-		case err != nil && s.stored:
+		case err != nil && (s.stored || s.kind == stepSettled):
 			s.giveUp()
 		case s.kind == stepSettled:
 			s.sink.Settled(s.ticket)

@@ -1,0 +1,257 @@
+package engine_test
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+	"testing"
+	"testing/synctest"
+
+	"github.com/letomq/leto/engine"
+)
+
+func TestDurableMessagesAreVisibleAndConfirmedOnlyOnceCommitted(t *testing.T) {
+	store := &watchedStore{}
+	inWorldOn(t, engine.Options{}, store, func(t *testing.T, w *world) {
+		p, other := w.producer("q"), w.producer("q")
+		synctest.Wait()
+		resume := store.hold()
+		c := w.consumer("q")
+		c.credit(100)
+		p.start(msg("a", true))
+		synctest.Wait()
+		p.start(msg("b", true))
+		p.start(msg("c", false)) // waits behind its own link's
+		other.start(msg("d", false))
+		synctest.Wait()
+		expect(t, "before the commit", c.got, "d")
+		if len(p.order) != 0 {
+			t.Errorf("confirmed %v before the commit", p.order)
+		}
+		if other.results[1].Verdict != engine.Accepted {
+			t.Errorf("other link's transient message: %+v, want accepted at once", other.results[1])
+		}
+		resume()
+		synctest.Wait()
+		expect(t, "after the commit", c.got, "d", "a", "b", "c")
+		if !slices.Equal(p.order, []uint64{1, 2, 3}) {
+			t.Errorf("confirmed %v, want 1, 2, 3", p.order)
+		}
+		p.send(false, "e") // nothing is pending any more
+		if len(p.order) != 3 {
+			t.Error("a transient message was confirmed late although nothing was pending")
+		}
+	})
+}
+
+func TestWindowCollectsWhileTheStoreIsBusy(t *testing.T) {
+	store := &watchedStore{}
+	inWorldOn(t, engine.Options{}, store, func(t *testing.T, w *world) {
+		p := w.producer("q")
+		p.send(true, "first")
+		before := len(store.batches)
+		resume := store.hold()
+		for i := range 100 {
+			p.start(msg(fmt.Sprint(i), true))
+			if i == 0 {
+				synctest.Wait() // the first is on its way alone
+			}
+		}
+		resume()
+		synctest.Wait()
+		if n := len(store.batches) - before; n != 2 {
+			t.Errorf("%d commits for 100 messages, want 2", n)
+		}
+		if len(store.batches[before+1]) != 99 {
+			t.Errorf("second commit has %d records, want 99", len(store.batches[before+1]))
+		}
+		if len(p.order) != 101 {
+			t.Errorf("%d confirmed, want all", len(p.order))
+		}
+	})
+}
+
+func TestFullWindowHoldsPublishersBack(t *testing.T) {
+	for name, limits := range map[string]engine.Limits{"records": {WindowRecords: 4}, "bytes": {WindowBytes: 8}} {
+		t.Run(name, func(t *testing.T) {
+			store := &watchedStore{}
+			inWorldOn(t, engine.Options{Limits: limits}, store, func(t *testing.T, w *world) {
+				p := w.producer("q")
+				p.send(true, "--")
+				resume := store.hold()
+				sent := 0
+				done := make(chan struct{})
+				go func() {
+					defer close(done)
+					for range 50 {
+						p.start(msg("--", true))
+						sent++
+					}
+				}()
+				synctest.Wait()
+				if sent != 8 {
+					t.Errorf("%d messages went in while the store was busy, want a window of 4 and the next one", sent)
+				}
+				// settlements are not held back: they are bounded by what was delivered
+				c := w.consumer("q")
+				if c.Settle(settlements(c.take(1)...), accepted, 1) {
+					t.Error("settlement of a durable message holds before its commit")
+				}
+				resume()
+				<-done
+				synctest.Wait()
+				if len(p.order) != 51 || !slices.Equal(c.settled, []uint64{1}) {
+					t.Errorf("%d confirmed, settled %v", len(p.order), c.settled)
+				}
+			})
+		})
+	}
+}
+
+func TestSettlementHoldsOnceCommitted(t *testing.T) {
+	store := &watchedStore{}
+	inWorldOn(t, engine.Options{}, store, func(t *testing.T, w *world) {
+		w.producer("q").send(true, "a", "b", "c", "d")
+		w.producer("q").send(false, "e", "f")
+		c := w.consumer("q")
+		ds := c.take(6)
+		resume := store.hold()
+		if c.Settle(settlements(ds[0]), accepted, 1) || c.Settle(settlements(ds[1]), failed, 2) || c.Settle(settlements(ds[2]), rejected, 3) {
+			t.Error("settlements of durable messages hold before their commit")
+		}
+		if !c.Settle(settlements(ds[3]), released, 4) || !c.Settle(settlements(ds[4]), accepted, 5) || !c.Settle(settlements(ds[5]), failed, 6) {
+			t.Error("settlements that change nothing in the store wait for it")
+		}
+		c.Close(engine.ClosingClean) // they are still confirmed
+		synctest.Wait()
+		if len(c.settled) != 0 {
+			t.Errorf("settled %v before the commit", c.settled)
+		}
+		resume()
+		synctest.Wait()
+		if !slices.Equal(c.settled, []uint64{1, 2, 3}) {
+			t.Errorf("settled %v, want 1, 2, 3", c.settled)
+		}
+		w.expectQueue("q", "b+1", "d", "f+1")
+	})
+}
+
+func TestMoveIsOneBatchAndLeavesTheSourceLast(t *testing.T) {
+	store := &watchedStore{}
+	inWorldOn(t, engine.Options{}, store, func(t *testing.T, w *world) {
+		w.producer("q").send(true, "a")
+		w.producer("DLQ").send(true, "x")
+		c := w.consumer("q")
+		ds := c.take(1)
+		resume := store.hold()
+		c.Settle(settlements(ds...), rejected, 1)
+		synctest.Wait()
+		if q, dlq := w.info("q"), w.info("DLQ"); q.Delivering != 1 || q.Messages != 0 || dlq.Messages != 1 {
+			t.Errorf("before the commit: %+v, %+v, want it leaving", q, dlq)
+		}
+		resume()
+		synctest.Wait()
+		if q, dlq := w.info("q"), w.info("DLQ"); q.Delivering != 0 || dlq.Messages != 2 {
+			t.Errorf("after the commit: %+v, %+v, want it moved", q, dlq)
+		}
+		if store.count(engine.RecordMove) != 1 || store.count(engine.RecordRemove) != 0 {
+			t.Errorf("%d moves and %d removes, want one move", store.count(engine.RecordMove), store.count(engine.RecordRemove))
+		}
+	})
+}
+
+func TestTransientMessagesLeaveNoRecords(t *testing.T) {
+	store := &watchedStore{}
+	inWorldOn(t, engine.Options{}, store, func(t *testing.T, w *world) {
+		p := w.producer("q")
+		p.send(false, "a", "b", "c", "d")
+		c := w.consumer("q")
+		ds := c.take(4)
+		c.settle(accepted, ds[0])
+		c.settle(failed, ds[1])
+		c.settle(rejected, ds[2])
+		c.Close(engine.ClosingLost)
+		synctest.Wait()
+		if all, defines := store.count(0), store.count(engine.RecordDefine); all != defines || defines != 2 {
+			t.Errorf("%d records, %d of them definitions, want those of two queues only", all, defines)
+		}
+	})
+}
+
+// A queue made on first use is in the store before its first message is confirmed.
+func TestCase239_AutoCreatedQueueIsStoredBeforeItsFirstMessage(t *testing.T) {
+	store := &watchedStore{}
+	inWorldOn(t, engine.Options{}, store, func(t *testing.T, w *world) {
+		m := msg("a", true)
+		m.Address = "new"
+		w.producerOf(engine.ProducerSpec{Anonymous: true}).publish(m)
+		var kinds []engine.RecordKind
+		for _, batch := range store.batches {
+			for _, r := range batch {
+				kinds = append(kinds, r.Kind)
+			}
+		}
+		if !slices.Equal(kinds, []engine.RecordKind{engine.RecordDefine, engine.RecordEnqueue}) {
+			t.Errorf("records = %v, want define, enqueue", kinds)
+		}
+		w.restart()
+		w.expectQueue("new", "a")
+	})
+}
+
+func TestFailedStore(t *testing.T) {
+	store := &watchedStore{}
+	inWorldOn(t, engine.Options{}, store, func(t *testing.T, w *world) {
+		p := w.producer("q")
+		p.send(true, "a", "b")
+		c := w.consumer("q")
+		ds := c.take(2)
+		broken := errors.New("disk is gone")
+		store.fail(broken)
+		if c.Settle(settlements(ds[0]), accepted, 7) {
+			t.Error("settlement holds without the store")
+		}
+		for range 2 { // the one that finds out, and one after that
+			r := p.publish(msg("c", true))
+			if r.Verdict != engine.Rejected || r.Condition != "amqp:internal-error" || r.Reason != "store" {
+				t.Errorf("publish = %+v, want rejected: store", r)
+			}
+		}
+		if len(c.settled) != 0 {
+			t.Errorf("settled %v although nothing is known", c.settled)
+		}
+		if len(w.failures) != 1 || !errors.Is(w.failures[0], broken) {
+			t.Errorf("failures reported: %v, want one", w.failures)
+		}
+		if r := p.publish(msg("d", false)); r.Verdict != engine.Accepted {
+			t.Errorf("transient message = %+v, want accepted", r)
+		}
+		expect(t, "transient", c.take(1), "d")
+	})
+}
+
+func TestClosedBrokerTakesNothing(t *testing.T) {
+	inWorld(t, engine.Options{}, func(t *testing.T, w *world) {
+		p, c := w.producer("q"), w.consumer("q")
+		p.start(msg("a", true))
+		c.credit(1)
+		ds := slices.Clone(c.got)
+		w.close()
+		w.close()
+		wantErr(t, c.ended, engine.ErrClosed)
+		if r, now := p.Publish(msg("b", true), 9); !now || r.Verdict != engine.Released {
+			t.Errorf("publish = %+v, %v, want released", r, now)
+		}
+		c.Settle(settlements(ds...), accepted, 1)
+		c.SetLimit(50)
+		c.Drain(50)
+		c.Close(engine.ClosingClean)
+		p.Close()
+		_, err := w.tryConsumer(engine.ConsumerSpec{Address: "q"})
+		wantErr(t, err, engine.ErrClosed)
+		_, err = w.tryProducer(engine.ProducerSpec{Address: "q"})
+		wantErr(t, err, engine.ErrClosed)
+		w.open()
+		w.expectQueue("q", "a")
+	})
+}
