@@ -82,6 +82,7 @@ func harden(command *cli.Command) {
 	command.OnUsageError = func(_ *cli.Context, err error, _ bool) error {
 		return usageError("%s: %v", command.Name, err)
 	}
+	command.HideHelpCommand = true // `leto send help` sends to an address of that name
 	if command.Subcommands != nil && command.Action == nil {
 		command.Action = groupAction
 	}
