@@ -41,8 +41,9 @@ test: lint $(VENV) ## what CI runs: lint, all tests, interop suites, race detect
 	$(MAKE) race
 
 .PHONY: race
-race: ## the shells under the race detector
+race: ## the race detector: packages, and a broker under real clients
 	go test -race ./amqp/... ./engine/... ./store/... ./admin/...
+	LETO_RACE=1 go test -count=1 ./interop/goamqp
 
 .PHONY: interop
 interop: $(VENV) ## other people's clients against the binary
