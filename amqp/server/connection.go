@@ -68,7 +68,7 @@ func (c *connection) note(line *zerolog.Event) *zerolog.Event {
 func (c *connection) readLoop() {
 	defer close(c.readDone)
 	buf := make([]byte, readBufferMin)
-	_ = c.socket.SetReadDeadline(c.server.cfg.Now().Add(c.server.cfg.HandshakeTimeout))
+	_ = c.socket.SetReadDeadline(time.Now().Add(c.server.cfg.HandshakeTimeout)) // sockets know no other clock
 	w, err := c.socket.Read(buf)
 	if w == 0 {
 		c.socket.Close()
