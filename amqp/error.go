@@ -2,6 +2,7 @@ package amqp
 
 import (
 	"fmt"
+	"strings"
 
 	"github.com/letomq/leto/codec"
 )
@@ -54,12 +55,20 @@ func (e *Error) Error() string {
 	return string(e.Condition) + ": " + e.Description
 }
 
+// maxDescription is how many bytes of a description are written, so that the
+// frame fits the smallest max-frame-size a peer may have.
+const maxDescription = 300
+
 // wire returns e as it is written; nil for nil.
 func (e *Error) wire() *codec.ErrorInfo {
 	if e == nil {
 		return nil
 	}
-	return &codec.ErrorInfo{Condition: e.Condition, Description: e.Description, Info: e.Info}
+	text := strings.ToValidUTF8(e.Description, "?")
+	if len(text) > maxDescription {
+		text = strings.ToValidUTF8(text[:maxDescription], "") // not half a character
+	}
+	return &codec.ErrorInfo{Condition: e.Condition, Description: text, Info: e.Info}
 }
 
 // fromWire returns what the peer wrote; nil for nil.

@@ -49,20 +49,23 @@ func (l *Link) receiverFlowed(p *codec.Flow) {
 	if l.queue.len() > 0 {
 		l.startSending()
 	}
-	l.session.conn.emit(Event{Kind: EventFlow, Session: l.session, Link: l})
+	l.emit(EventFlow)
 }
 
 // senderFlowed adopts the sender's count, unless a delivery is on its way: some
 // senders count it at its last frame only.
 func (l *Link) senderFlowed(p *codec.Flow) {
-	if p.DeliveryCount.Set && !l.in.active {
+	// It may lie behind ours by the deliveries it has aborted, not more: going
+	// back is credit.
+	if back := ahead(l.deliveryCount, p.DeliveryCount.Value); p.DeliveryCount.Set && !l.in.active && back <= int32(l.aborted) {
 		l.deliveryCount = p.DeliveryCount.Value
+		l.aborted = 0
 		if ahead(l.limit, l.deliveryCount) < 0 {
 			l.limit = l.deliveryCount
 		}
 	}
 	l.peerAvailable = p.Available.Or(0)
-	l.session.conn.emit(Event{Kind: EventFlow, Session: l.session, Link: l})
+	l.emit(EventFlow)
 }
 
 // Credit returns how many deliveries the link may still send (sender), or the
@@ -109,7 +112,7 @@ func (l *Link) Grant(credit uint32) {
 	if !l.live() || l.role != codec.RoleReceiver {
 		return
 	}
-	granted := l.deliveryCount + credit
+	granted := l.deliveryCount + min(credit, 1<<31-1) // as far as serial numbers reach
 	if ahead(granted, l.limit) > 0 {
 		l.limit = granted
 	}
@@ -148,7 +151,7 @@ func (l *Link) writeFlow() {
 	}
 	f := l.session.sessionFlow()
 	f.Handle = codec.Some(l.handle)
-	f.DeliveryCount = codec.Some(l.deliveryCount)
+	f.DeliveryCount = codec.Opt[uint32]{Value: l.deliveryCount, Set: l.attached || l.role == codec.RoleSender}
 	if l.role == codec.RoleSender {
 		f.LinkCredit = codec.Some(uint32(min(l.credit, 1<<32-1)))
 		f.Available = codec.Some(l.available)

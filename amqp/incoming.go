@@ -68,8 +68,10 @@ func (l *Link) receive(p *codec.Transfer, payload []byte) {
 		return
 	}
 	if p.Aborted {
-		l.emitFragment(p, Event{Kind: EventAborted, DeliveryID: d.id, First: first})
+		l.session.forgetReceived(d.id)
+		l.fragment(EventAborted, p, nil, first)
 		*d = partial{}
+		l.aborted++
 		return
 	}
 	d.frames++
@@ -84,40 +86,23 @@ func (l *Link) receive(p *codec.Transfer, payload []byte) {
 	case l.maxMessage > 0 && d.size > l.maxMessage:
 		l.fail(ConditionMessageSizeExceeded, "message exceeds the maximum of %d bytes", l.maxMessage)
 		return
-	}
-	if p.More {
-		l.emitFragment(p, Event{Kind: EventTransfer, DeliveryID: d.id, Payload: payload, First: first, Settled: d.settled, MessageFormat: d.format, State: &p.State})
+	case !p.More && !l.checkSettled(d.settled):
 		return
 	}
-	if !l.checkSettled(d.settled) {
-		return
+	l.fragment(EventTransfer, p, payload, first)
+	if !p.More {
+		*d = partial{}
 	}
-	if !d.settled {
-		s := l.session
-		if s.incoming.len() >= maxUnsettledIncoming {
-			s.fail(ConditionResourceLimitExceeded, "more than %d unsettled deliveries", maxUnsettledIncoming)
-			return
-		}
-		if !s.incoming.put(d.id, received{link: l, tag: d.tag}) {
-			l.fail(ConditionInvalidField, "delivery-id %d is used again or goes back", d.id)
-			return
-		}
-		if l.tags == nil {
-			l.tags = make(map[uint64]uint32)
-		}
-		l.tags[d.tag] = d.id
-	}
-	ev := Event{Kind: EventTransfer, DeliveryID: d.id, Payload: payload, First: first, Last: true, Settled: d.settled, MessageFormat: d.format, State: &p.State}
-	*d = partial{}
-	l.emitFragment(p, ev)
 }
 
-func (l *Link) emitFragment(p *codec.Transfer, ev Event) {
-	if ev.First {
+func (l *Link) fragment(kind EventKind, p *codec.Transfer, payload []byte, first bool) {
+	ev := l.emit(kind)
+	ev.DeliveryID, ev.Settled, ev.MessageFormat = l.in.id, l.in.settled, l.in.format
+	ev.Payload, ev.First, ev.Last = payload, first, !p.More
+	ev.State = &p.State
+	if first {
 		ev.Tag = p.DeliveryTag
 	}
-	ev.Session, ev.Link = l.session, l
-	l.session.conn.emit(ev)
 }
 
 // startDelivery checks a first transfer [2.7.5] and takes its credit.
@@ -146,12 +131,25 @@ func (l *Link) startDelivery(p *codec.Transfer) bool {
 		return true
 	}
 	d.tag = maphash.Bytes(tagSeed, p.DeliveryTag)
+	s := l.session
 	if id, used := l.tags[d.tag]; used {
-		if _, live := l.session.incoming.get(id); live {
+		if _, live := s.incoming.get(id); live {
 			l.fail(ConditionIllegalState, "transfer: delivery-tag %x is in use by an unsettled delivery", p.DeliveryTag)
 			return false
 		}
 	}
+	switch {
+	case s.incoming.len() >= maxUnsettledIncoming:
+		s.fail(ConditionResourceLimitExceeded, "more than %d unsettled deliveries", maxUnsettledIncoming)
+		return false
+	case !s.incoming.put(d.id, received{link: l, tag: d.tag}):
+		l.fail(ConditionInvalidField, "delivery-id %d is used again or goes back", d.id)
+		return false
+	}
+	if l.tags == nil {
+		l.tags = make(map[uint64]uint32)
+	}
+	l.tags[d.tag] = d.id
 	return true
 }
 
@@ -172,7 +170,10 @@ func (l *Link) continueDelivery(p *codec.Transfer) bool {
 		l.fail(ConditionInvalidField, "transfer: delivery %d was settled and is no longer", d.id)
 		return false
 	}
-	d.settled = d.settled || p.Settled.Value
+	if p.Settled.Value && !d.settled {
+		d.settled = true
+		l.session.forgetReceived(d.id)
+	}
 	return true
 }
 

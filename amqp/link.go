@@ -45,6 +45,7 @@ type Link struct {
 	in            partial
 	tags          map[uint64]uint32 // hashes of unsettled delivery-tags to delivery-ids
 	peerAvailable uint32
+	aborted       uint32 // deliveries aborted since the sender last told its count
 
 	flowOwed bool // in session.flowing
 }
@@ -131,7 +132,7 @@ func (s *Session) onAttach(p *codec.Attach) {
 		l.Refuse(Errorf(ConditionInvalidField, "attach: initial-delivery-count is missing"))
 		return
 	}
-	s.conn.emit(Event{Kind: EventAttached, Session: s, Link: l, Attach: p})
+	l.emit(EventAttached).Attach = p
 }
 
 func (l *Link) peerAttached(p *codec.Attach) {
@@ -140,7 +141,9 @@ func (l *Link) peerAttached(p *codec.Attach) {
 	if l.role == codec.RoleReceiver {
 		l.initialCount = p.InitialDeliveryCount.Value
 		l.deliveryCount = l.initialCount
-		l.limit, l.announced = l.initialCount, l.initialCount
+		// What was granted before the sender's count was known counts from it.
+		l.limit += l.initialCount
+		l.announced += l.initialCount
 	}
 }
 
@@ -158,7 +161,7 @@ func (s *Session) onAttachReply(l *Link, p *codec.Attach) {
 	l.attached = true
 	s.bindHandle(l, p.Handle)
 	l.peerAttached(p)
-	s.conn.emit(Event{Kind: EventAttached, Session: s, Link: l, Attach: p})
+	l.emit(EventAttached).Attach = p
 }
 
 // Terms are what an end says of a link when it attaches [2.7.3].
@@ -174,15 +177,22 @@ type Terms struct {
 }
 
 // Attach starts a link from this end; EventAttached follows when the peer has
-// answered. Nil: the peer's handle-max leaves no handle.
+// answered. Nil: the session isn't live, the peer's handle-max leaves no
+// handle, or its max-frame-size is too small (EventSessionFailed follows).
 func (s *Session) Attach(name string, role codec.Role, t Terms) *Link {
+	if !s.Live() {
+		return nil
+	}
 	handle, ok := s.freeHandle()
-	if !ok || !s.Live() {
+	if !ok {
 		return nil
 	}
 	l := &Link{Name: name, session: s, role: role, handle: handle, maxMessage: t.MaxMessageSize}
 	s.ours[handle] = l
 	l.sendAttach(t)
+	if l.dropped {
+		return nil
+	}
 	return l
 }
 
@@ -217,7 +227,14 @@ func (l *Link) sendAttach(t Terms) {
 	if l.role == codec.RoleSender {
 		p.InitialDeliveryCount = codec.Some(l.deliveryCount)
 	}
-	l.session.conn.write(l.session.channel, &p)
+	s, c := l.session, l.session.conn
+	start := len(c.out)
+	c.write(s.channel, &p)
+	if size := len(c.out) - start; size > int(c.peerFrameSize) {
+		c.out = c.out[:start]
+		c.FramesOut--
+		s.fail(ConditionFrameSizeTooSmall, "attach of %d bytes exceeds the peer's max-frame-size of %d", size, c.peerFrameSize)
+	}
 }
 
 // Refuse answers the peer's attach with one whose terminus on our side is
@@ -254,7 +271,8 @@ func (s *Session) onDetach(p *codec.Detach) {
 		return
 	}
 	l.forget()
-	s.conn.emit(Event{Kind: EventDetached, Session: s, Link: l, Closed: p.Closed, Err: fromWire(p.Error)})
+	ev := l.emit(EventDetached)
+	ev.Closed, ev.Err = p.Closed, fromWire(p.Error)
 }
 
 // Detach ends the link [2.6.4–2.6.6]: for good when closed. Outcomes already
@@ -286,7 +304,7 @@ func (l *Link) Fail(err *Error) {
 	if !l.live() {
 		return
 	}
-	l.session.conn.emit(Event{Kind: EventLinkFailed, Session: l.session, Link: l, Err: err})
+	l.emit(EventLinkFailed).Err = err
 	l.Detach(true, err)
 }
 

@@ -33,7 +33,7 @@ func (c *Conn) onOpen(channel uint16, p *codec.Open) {
 	}
 	c.peerFrameSize = min(p.MaxFrameSize, c.cfg.MaxFrameSize)
 	c.peerIdle = idle
-	c.emit(Event{Kind: EventOpened, Open: &c.Remote})
+	c.emit(EventOpened).Open = &c.Remote
 }
 
 // Accept answers the peer's open. more is added to the configured properties.
@@ -54,7 +54,7 @@ func (c *Conn) sendOpen(more codec.Map) {
 	if len(more) > 0 {
 		properties = append(properties[:len(properties):len(properties)], more...)
 	}
-	c.write(0, &codec.Open{
+	open := codec.Open{
 		ContainerID:  c.cfg.ContainerID,
 		Hostname:     c.cfg.Hostname,
 		MaxFrameSize: c.cfg.MaxFrameSize,
@@ -63,7 +63,16 @@ func (c *Conn) sendOpen(more codec.Map) {
 		IdleTimeOut:         uint32((c.cfg.IdleTimeout / 2).Milliseconds()),
 		OfferedCapabilities: c.cfg.OfferedCapabilities,
 		Properties:          properties,
-	})
+	}
+	start := len(c.out)
+	c.write(0, &open)
+	if len(c.out)-start > int(c.peerFrameSize) {
+		// The peer takes no frame of that size: what it can do without stays out.
+		c.out = c.out[:start]
+		c.FramesOut--
+		open.OfferedCapabilities, open.Properties = nil, more
+		c.write(0, &open)
+	}
 }
 
 func (c *Conn) onClose(p *codec.Close) {
@@ -81,7 +90,7 @@ func (c *Conn) onClose(p *codec.Close) {
 	c.discarding = true
 	c.closeAt = c.now.Add(c.cfg.CloseTimeout)
 	c.closeReceived = true
-	c.emit(Event{Kind: EventClosed, Err: fromWire(p.Error)})
+	c.emit(EventClosed).Err = fromWire(p.Error)
 }
 
 // Close ends the connection [2.4.6]; as an answer to the peer's close err is
@@ -124,7 +133,7 @@ func (c *Conn) fail(condition codec.Symbol, format string, args ...any) {
 		c.state = stateClosed
 		return
 	}
-	c.emit(Event{Kind: EventFailed, Err: err})
+	c.emit(EventFailed).Err = err
 	c.discarding = true
 	c.Close(err)
 }

@@ -218,6 +218,9 @@ func show(v reflect.Value) string {
 	case []byte:
 		return showOctets(x)
 	case string:
+		if len(x) > 80 {
+			return fmt.Sprintf("%s…(%d octets)", x[:40], len(x))
+		}
 		return x
 	case []codec.Symbol:
 		return strings.Trim(strings.ReplaceAll(fmt.Sprint(x), " ", ","), "[]")
