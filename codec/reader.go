@@ -61,14 +61,16 @@ func skipSized(c byte, b []byte) (rest []byte, err error) {
 		return rest, err
 	}
 	count, elements, err := readCount(c, content)
-	if err == nil && uint64(count) > uint64(len(elements)) {
-		err = tooMany(c, count)
-		if isArray(c) {
-			// Elements without octets may be more than the octets.
-			_, err = readArrayContent(c, content)
-		}
+	switch {
+	case err != nil:
+		return nil, err
+	case uint64(count) <= uint64(len(elements)):
+		return rest, nil
+	case !isArray(c):
+		return nil, tooMany(c, count)
 	}
-	if err != nil {
+	// More elements than octets: right only if an element takes none.
+	if _, err = readArrayContent(c, content); err != nil {
 		return nil, err
 	}
 	return rest, nil
