@@ -55,6 +55,9 @@ type Config struct {
 	// Login is the SASL exchange a client goes through; nil: bare AMQP.
 	Login *Login
 
+	// Lent has the machine start without a Workspace: the shell lends one.
+	Lent bool
+
 	// TagPrefix are the first 8 bytes of the delivery tags this end writes;
 	// a counter follows. Distinct per connection makes tags unique.
 	TagPrefix [8]byte

@@ -51,36 +51,23 @@ type Conn struct {
 	ours     []*Session // by our channel number
 	begun    int
 
-	out     []byte
-	queued  int        // bytes of queued transfers not yet in out
+	queued  int        // bytes of queued transfers not yet encoded
 	due     []*Session // owe outcomes or flows
 	pumping []*Session // have transfers queued and a window for them
 	tags    uint64
 
-	events []Event
-	taken  int
-	sweep  sweep
+	taken int
+	sweep sweep
 
-	// what frames are decoded into and made in, so that none costs an allocation
-	*scratch
-}
-
-// scratch is allocated with the first frame of the AMQP layer: connections that
-// never get there are cheap.
-type scratch struct {
-	transfer    codec.Transfer
-	flow        codec.Flow
-	disposition codec.Disposition
-	attach      codec.Attach
-
-	outTransfer    codec.Transfer
-	outFlow        codec.Flow
-	outDisposition codec.Disposition
+	*Workspace
 }
 
 // New makes the machine of a connection accepted, or to be opened, at now.
 func New(cfg Config, now time.Time) *Conn {
 	c := &Conn{cfg: cfg, started: now, now: now, lastIn: now, lastOut: now, peerFrameSize: minFrameSize}
+	if !cfg.Lent {
+		c.Workspace = new(Workspace)
+	}
 	if !cfg.Server {
 		c.startClient()
 	}
@@ -153,7 +140,11 @@ func (c *Conn) nextEvent() *Event {
 	return c.sweepNext()
 }
 
-func (c *Conn) emit(ev Event) { c.events = append(c.events, ev) }
+// emit adds an event of a kind, to be filled in.
+func (c *Conn) emit(kind EventKind) *Event {
+	c.events = append(c.events, Event{Kind: kind})
+	return &c.events[len(c.events)-1]
+}
 
 func (c *Conn) maxFrame() uint32 {
 	if c.state < stateOpened {
@@ -219,9 +210,6 @@ func (c *Conn) readAMQP(channel uint16, body []byte) {
 	if err != nil {
 		c.failDecode("performative", err)
 		return
-	}
-	if c.scratch == nil {
-		c.scratch = new(scratch)
 	}
 	if c.state == stateOpening && code != codec.CodeOpen && code != codec.CodeClose {
 		c.fail(ConditionIllegalState, "performative 0x%02x before open", uint64(code))
@@ -381,26 +369,6 @@ func (c *Conn) Output(now time.Time, spare []byte) []byte {
 	out := c.out
 	c.out = spare[:0]
 	return out
-}
-
-// Lend gives the machine a buffer to write to, when it has none.
-func (c *Conn) Lend(b []byte) bool {
-	if cap(c.out) > 0 {
-		return false
-	}
-	c.out = b[:0]
-	return true
-}
-
-// Reclaim takes the buffer back that output would be written to; nil when
-// there is none or something is in it.
-func (c *Conn) Reclaim() []byte {
-	if len(c.out) > 0 {
-		return nil
-	}
-	b := c.out
-	c.out = nil
-	return b
 }
 
 // HasOutput reports whether Output would return bytes.

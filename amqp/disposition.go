@@ -54,9 +54,12 @@ func (c *Conn) sweepNext() *Event {
 			d.terminal = true
 			s.outgoing.set(id, d)
 		}
-		c.events = append(c.events, Event{Kind: EventOutcome, Session: s, Link: d.link, DeliveryID: id, Ref: d.ref, RefN: d.refN, State: w.state, Settled: w.settled})
+		ev := c.emit(EventOutcome)
+		ev.Session, ev.Link, ev.DeliveryID = s, d.link, id
+		ev.Ref, ev.RefN = d.ref, d.refN
+		ev.State, ev.Settled = w.state, w.settled
 		c.taken = 1
-		return &c.events[0]
+		return ev
 	}
 	return nil
 }

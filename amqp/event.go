@@ -60,3 +60,10 @@ type Event struct {
 	Ref  any
 	RefN uint64
 }
+
+// emit adds an event of a link, to be filled in.
+func (l *Link) emit(kind EventKind) *Event {
+	ev := l.session.conn.emit(kind)
+	ev.Session, ev.Link = l.session, l
+	return ev
+}

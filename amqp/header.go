@@ -73,5 +73,5 @@ func (c *Conn) startClient() {
 func (c *Conn) die(err *Error) {
 	c.state = stateClosed
 	c.dropSessions()
-	c.emit(Event{Kind: EventFailed, Err: err})
+	c.emit(EventFailed).Err = err
 }

@@ -64,10 +64,4 @@ func (c *Conn) trim() {
 			s.incoming.trim()
 		}
 	}
-	if len(c.out) == 0 {
-		c.out = nil
-	}
-	if len(c.events) == 0 {
-		c.events = nil
-	}
 }

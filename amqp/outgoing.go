@@ -253,5 +253,4 @@ func (l *Link) finishPartial() {
 	t := codec.Transfer{Handle: l.handle, Aborted: true}
 	l.session.conn.write(l.session.channel, &t)
 	l.session.window.sent()
-	l.session.outgoing.remove(l.session.nextDeliveryID - 1)
 }

@@ -67,7 +67,7 @@ func (c *Conn) onBegin(channel uint16, p *codec.Begin) {
 	c.bind(s, channel)
 	c.ours[local] = s
 	s.sendBegin(codec.Some(channel))
-	c.emit(Event{Kind: EventBegun, Session: s})
+	c.emit(EventBegun).Session = s
 }
 
 func (c *Conn) onBeginReply(channel uint16, p *codec.Begin) {
@@ -80,7 +80,7 @@ func (c *Conn) onBeginReply(channel uint16, p *codec.Begin) {
 	s.mapped, s.remote = true, channel
 	s.peerBegan(p)
 	c.bind(s, channel)
-	c.emit(Event{Kind: EventBegun, Session: s})
+	c.emit(EventBegun).Session = s
 }
 
 func (s *Session) peerBegan(p *codec.Begin) {
@@ -148,7 +148,8 @@ func (s *Session) onEnd(p *codec.End) {
 		return
 	}
 	s.dropLinks()
-	c.emit(Event{Kind: EventEnded, Session: s, Err: fromWire(p.Error)})
+	ev := c.emit(EventEnded)
+	ev.Session, ev.Err = s, fromWire(p.Error)
 }
 
 // End ends the session [2.5.8]; as an answer to the peer's end err is nil.
@@ -178,7 +179,8 @@ func (s *Session) fail(condition codec.Symbol, format string, args ...any) {
 		return
 	}
 	err := Errorf(condition, format, args...)
-	s.conn.emit(Event{Kind: EventSessionFailed, Session: s, Err: err})
+	ev := s.conn.emit(EventSessionFailed)
+	ev.Session, ev.Err = s, err
 	s.End(err)
 }
 

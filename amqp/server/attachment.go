@@ -84,6 +84,8 @@ func (a *attachment) bind(at *codec.Attach) (amqp.Terms, *amqp.Error) {
 	}
 	var err *amqp.Error
 	switch {
+	case a.conn.ended: // what was decided still goes out, and nothing new begins
+		err = amqp.Errorf(amqp.ConditionConnectionForced, "broker %s is shutting down", a.conn.server.cfg.Name)
 	case at.Coordinator != nil:
 		err = amqp.Errorf(amqp.ConditionNotImplemented, "transactions aren't supported by this version")
 	case a.link.Sender():

@@ -39,6 +39,7 @@ type connection struct {
 	cause               error
 	framesIn, framesOut uint64 // already counted
 
+	heard        atomic.Bool   // the peer has said something: the writer runs
 	writingSince atomic.Int64  // unix nanoseconds; 0: no write is under way
 	room         chan struct{} // capacity one: output was written
 	dead         chan struct{} // closed when the writer has written its last
@@ -77,6 +78,7 @@ func (c *connection) readLoop() {
 		return
 	}
 	_ = c.socket.SetReadDeadline(time.Time{})
+	c.heard.Store(true)
 	c.server.wg.Go(c.writeLoop)
 	n, r, small := w, 0, 0
 	for {
@@ -118,8 +120,7 @@ func (c *connection) readLoop() {
 // more is to be read. It waits while the peer leaves our answers unread.
 func (c *connection) feed(b []byte) (used, want int, done bool) {
 	now := c.server.cfg.Now()
-	c.guard.Lock()
-	c.lend()
+	c.enter()
 	for {
 		n, ev := c.machine.Next(now, b[used:])
 		used += n
@@ -157,7 +158,7 @@ func (c *connection) feed(b []byte) (used, want int, done bool) {
 
 // readFailed: the peer is gone, or has shut its side down.
 func (c *connection) readFailed(err error) {
-	c.guard.Lock()
+	c.enter()
 	c.eof = true
 	c.lost = c.lost || !errors.Is(err, io.EOF)
 	if c.cause == nil && c.lost && !errors.Is(err, net.ErrClosed) {
@@ -177,13 +178,13 @@ func (c *connection) writeLoop() {
 	var armed time.Time
 	for {
 		now := c.server.cfg.Now()
-		c.guard.Lock()
+		c.enter()
 		out := c.turn(now, &mail)
 		done, lost, next := c.machine.Done() || c.eof, c.lost, c.nextTick
 		c.guard.Unlock()
 		if len(out) > 0 && !lost {
 			err := c.write(now, out)
-			c.server.buffers.put(out)
+			c.giveBack(out)
 			if err != nil {
 				c.readFailed(err)
 			}
@@ -212,32 +213,36 @@ func (c *connection) writeLoop() {
 }
 
 func (c *connection) tick() {
-	c.guard.Lock()
+	c.enter()
 	defer c.guard.Unlock()
 	c.nextTick = c.machine.Tick(c.server.cfg.Now())
 	c.pollEvents()
 }
 
-// lend gives the machine a buffer for its output, unless it has one.
-func (c *connection) lend() {
-	if c.machine.Lend(nil) {
-		c.machine.Lend(c.server.buffers.get())
+// enter takes the guard and sees to it that the machine has room to work in.
+func (c *connection) enter() {
+	c.guard.Lock()
+	if !c.machine.Lent() {
+		c.machine.Lend(c.server.workspaces.get())
 	}
 }
 
 // turn lets the machine take what is in the mailbox and returns what is to be
-// written. With nothing to write the machine's buffer goes back.
+// written. With nothing to write the machine's workspace goes back.
 func (c *connection) turn(now time.Time, mail *letters) []byte {
-	c.lend()
 	if c.mail.swap(mail) {
 		c.open(now, mail)
 		c.pollEvents()
 	}
-	out := c.machine.Output(now, nil)
+	spare := c.server.buffers.get()
+	out := c.machine.Output(now, spare)
 	c.topUp()
 	c.countFrames()
 	if len(out) == 0 {
-		c.server.buffers.put(c.machine.Reclaim())
+		c.giveBack(spare)
+		if w := c.machine.Reclaim(); w != nil {
+			c.server.workspaces.put(w)
+		}
 	}
 	return out
 }
@@ -255,6 +260,12 @@ func (c *connection) pollEvents() {
 	c.settleDirty()
 	if c.machine.Done() {
 		c.endLinks(engine.ClosingLost)
+	}
+}
+
+func (c *connection) giveBack(out []byte) {
+	if cap(out) <= bufferKept {
+		c.server.buffers.put(out[:0])
 	}
 }
 
@@ -280,7 +291,7 @@ func (c *connection) finish(lost bool) {
 	}
 	c.socket.Close()
 	<-c.readDone
-	c.guard.Lock()
+	c.enter()
 	c.endLinks(engine.ClosingLost)
 	cause := c.cause
 	c.guard.Unlock()

@@ -16,15 +16,17 @@ import (
 // Server serves AMQP connections on any number of listeners. All methods may
 // be called from any goroutine.
 type Server struct {
-	cfg     Config
-	broker  *engine.Broker
-	count   counters
-	names   registry
-	nodes   nodes
-	buffers buffers
+	cfg        Config
+	broker     *engine.Broker
+	count      counters
+	names      registry
+	nodes      nodes
+	buffers    pool[[]byte]
+	workspaces pool[*amqp.Workspace]
 
 	mu          sync.Mutex
 	connections map[*connection]struct{}
+	refusing    int // of them, those over the limit
 	listeners   map[net.Listener]struct{}
 	closed      bool
 	serial      uint64
@@ -43,6 +45,8 @@ func New(cfg Config, broker *engine.Broker) *Server {
 		listeners:   make(map[net.Listener]struct{}),
 		stop:        make(chan struct{}),
 	}
+	s.buffers.make = func() []byte { return make([]byte, 0, bufferInitial) }
+	s.workspaces.make = func() *amqp.Workspace { return new(amqp.Workspace) }
 	s.relief = broker.OnRelief(s.relieved)
 	s.wg.Go(s.watchWrites)
 	return s
@@ -106,8 +110,8 @@ func (s *Server) accept(socket net.Conn, m amqp.Config) {
 	s.serial++
 	_, _ = rand.Read(m.TagPrefix[:]) // never fails: crypto/rand
 	c := newConnection(s, socket, m, s.serial)
-	c.refused = s.cfg.MaxConnections > 0 && len(s.connections) >= s.cfg.MaxConnections
-	if c.refused && len(s.connections) >= s.cfg.MaxConnections+refusalsAtOnce {
+	c.refused = s.cfg.MaxConnections > 0 && len(s.connections)-s.refusing >= s.cfg.MaxConnections
+	if c.refused && s.refusing >= refusalsAtOnce {
 		// Not even a refusal is affordable.
 		s.mu.Unlock()
 		s.count.connectionsRefused.Add(1)
@@ -115,10 +119,13 @@ func (s *Server) accept(socket net.Conn, m amqp.Config) {
 		return
 	}
 	s.connections[c] = struct{}{}
-	s.mu.Unlock()
+	if c.refused {
+		s.refusing++
+	}
 	s.count.connections.Add(1)
 	s.count.connectionsTotal.Add(1)
-	s.wg.Go(c.readLoop)
+	s.wg.Go(c.readLoop) // before Shutdown can wait
+	s.mu.Unlock()
 }
 
 // refusalsAtOnce is how many connections above the limit are told why they are refused.
@@ -127,6 +134,9 @@ const refusalsAtOnce = 64
 func (s *Server) forget(c *connection) {
 	s.mu.Lock()
 	delete(s.connections, c)
+	if c.refused {
+		s.refusing--
+	}
 	s.mu.Unlock()
 	s.count.connections.Add(-1)
 }
@@ -185,7 +195,12 @@ func (s *Server) Shutdown(ctx context.Context) error {
 	s.mu.Unlock()
 	close(s.stop)
 	s.relief()
-	s.each(func(c *connection) { c.mail.notify(notice{kind: noticeShutdown}) })
+	s.each(func(c *connection) {
+		c.mail.notify(notice{kind: noticeShutdown})
+		if !c.heard.Load() {
+			c.socket.Close() // has no writer that would read the notice
+		}
+	})
 	done := make(chan struct{})
 	go func() { s.wg.Wait(); close(done) }()
 	select {
@@ -202,6 +217,7 @@ func (s *Server) Shutdown(ctx context.Context) error {
 func (s *Server) machineConfig(o ListenerOptions) amqp.Config {
 	m := amqp.Defaults()
 	m.Server = true
+	m.Lent = true
 	m.ContainerID = s.cfg.Name
 	m.MaxFrameSize = s.cfg.MaxFrameSize
 	m.MaxMessageSize = s.cfg.MaxMessageSize
