@@ -27,11 +27,15 @@ type slot[T any] struct {
 
 func (u *unsettled[T]) len() int { return u.live }
 
-// put stores id, which must lie after every id stored before; false if it doesn't.
+// put stores id, which must lie after every id that is there, by less than half
+// the number space; false if it doesn't.
 func (u *unsettled[T]) put(id uint32, v T) bool {
+	if oldest, ok := u.oldest(); ok && ahead(id, oldest) <= 0 {
+		return false
+	}
 	switch {
 	case u.span == 0:
-		if _, ok := u.aside[id]; ok {
+		if len(u.aside) > 0 && !before(u.order[len(u.order)-1], id) {
 			return false
 		}
 		u.base = id
@@ -54,6 +58,17 @@ func (u *unsettled[T]) put(id uint32, v T) bool {
 	s.live, s.value = true, v
 	u.live++
 	return true
+}
+
+// oldest returns an id that no entry lies before; false when there is none.
+func (u *unsettled[T]) oldest() (uint32, bool) {
+	for len(u.aside) > 0 {
+		if _, ok := u.aside[u.order[0]]; ok {
+			return u.order[0], true
+		}
+		u.order = u.order[1:]
+	}
+	return u.base, u.span > 0
 }
 
 // retire moves the oldest id of the ring aside.

@@ -255,8 +255,10 @@ func (p *player) deliver() error {
 		p.give(b)
 		return nil
 	}
-	for i := range b {
-		p.give(b[i : i+1])
+	// Of long ones an octet now and then: they are copied each time.
+	for step := 1 + len(b)/4096; len(b) > 0; b = b[step:] {
+		step = min(step, len(b))
+		p.give(b[:step])
 	}
 	return nil
 }
