@@ -172,6 +172,9 @@ func TestCase005_SymbolicDescriptors(t *testing.T) {
 			continue
 		}
 		code := Code(c)
+		if code.Symbol() != Symbol(name) || code.String() != name {
+			t.Errorf("%s: symbol %s, string %s", name, code.Symbol(), code)
+		}
 		symbol := append([]byte{formatDescribed, formatSymbol8, byte(len(name))}, name...)
 		if got, rest, err := ReadDescriptor(append(symbol, formatList0)); got != code || len(rest) != 1 || err != nil {
 			t.Errorf("%s: code %v, rest %x, %v", name, got, rest, err)

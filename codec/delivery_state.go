@@ -72,11 +72,3 @@ func (f *fields) state(field string, s *DeliveryState) {
 	}
 	f.skipTo(rest)
 }
-
-func (f *fields) needBinary(field string) []byte {
-	b := f.binary(field)
-	if b == nil {
-		f.missing(field)
-	}
-	return b
-}

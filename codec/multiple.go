@@ -13,17 +13,13 @@ func (f *fields) symbols(field string) []Symbol {
 	var s []Symbol
 	var err error
 	switch c := b[0]; {
-	case c == formatSymbol8 || c == formatSymbol32:
-		s, err = appendSymbolsOf(nil, b, 1)
 	case isArray(c):
 		s, err = readSymbolArray(b)
 	case isList(c):
-		var count uint32
-		if b, count, _, err = readCompound(b); err == nil {
-			s, err = appendSymbolsOf(nil, b, count)
-		}
+		s, err = readSymbolList(b)
 	default:
-		err = &Error{WrongType, hexByte(c)}
+		s = make([]Symbol, 1)
+		s[0], _, err = readSymbol(c, b[1:])
 	}
 	if err != nil {
 		f.failWith(field, err)
@@ -32,26 +28,37 @@ func (f *fields) symbols(field string) []Symbol {
 	return s
 }
 
-// appendSymbolsOf reads count symbols, each with a constructor, that fill b.
-func appendSymbolsOf(s []Symbol, b []byte, count uint32) ([]Symbol, error) {
+// readSymbol reads a symbol behind its format code c.
+func readSymbol(c byte, b []byte) (s Symbol, rest []byte, err error) {
+	if c != formatSymbol8 && c != formatSymbol32 {
+		return "", nil, &Error{WrongType, hexByte(c)}
+	}
+	v, rest, err := readSized(c, b)
+	if err != nil {
+		return "", nil, err
+	}
+	if !isASCII(v) {
+		return "", nil, &Error{Malformed, "symbol that is not ASCII"}
+	}
+	return Symbol(v), rest, nil
+}
+
+func readSymbolList(b []byte) ([]Symbol, error) {
+	b, count, _, err := readCompound(b)
+	if err != nil || count == 0 && len(b) == 0 {
+		return nil, err
+	}
 	if count > MaxElements {
 		return nil, &Error{TooMany, "list of " + strconv.FormatUint(uint64(count), 10)}
 	}
-	for range count {
+	s := make([]Symbol, count)
+	for i := range s {
 		if len(b) == 0 {
 			return nil, &Error{Truncated, "symbol"}
 		}
-		if b[0] != formatSymbol8 && b[0] != formatSymbol32 {
-			return nil, &Error{WrongType, hexByte(b[0])}
-		}
-		v, rest, err := readSized(b[0], b[1:])
-		if err != nil {
+		if s[i], b, err = readSymbol(b[0], b[1:]); err != nil {
 			return nil, err
 		}
-		if !isASCII(v) {
-			return nil, &Error{Malformed, "symbol that is not ASCII"}
-		}
-		s, b = append(s, Symbol(v)), rest
 	}
 	if len(b) != 0 {
 		return nil, &Error{Malformed, "list with octets behind its last symbol"}
@@ -70,20 +77,15 @@ func readSymbolArray(b []byte) ([]Symbol, error) {
 	if a.count > MaxElements {
 		return nil, &Error{TooMany, "array of " + strconv.FormatUint(uint64(a.count), 10)}
 	}
-	s := make([]Symbol, 0, a.count)
+	s := make([]Symbol, a.count)
 	b = a.elements
-	for range a.count {
-		v, rest, err := readSized(a.code, b)
-		if err != nil {
+	for i := range s {
+		if s[i], b, err = readSymbol(a.code, b); err != nil {
 			return nil, err
 		}
-		if !isASCII(v) {
-			return nil, &Error{Malformed, "symbol that is not ASCII"}
-		}
-		s, b = append(s, Symbol(v)), rest
 	}
 	if len(b) != 0 {
-		return nil, &Error{Malformed, "octets behind the last element"}
+		return nil, &Error{Malformed, "array with octets behind its last symbol"}
 	}
 	return s, nil
 }

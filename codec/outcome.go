@@ -60,21 +60,8 @@ func (o *Outcome) own() {
 	o.TxnID = bytes.Clone(o.TxnID)
 }
 
-// Decode reads an outcome with its descriptor, or null. Annotations and TxnID
+// decodeAs reads the list behind the descriptor code. Annotations and TxnID
 // alias b.
-func (o *Outcome) Decode(b []byte) (rest []byte, err error) {
-	if len(b) > 0 && b[0] == formatNull {
-		*o = Outcome{}
-		return b[1:], nil
-	}
-	code, content, err := describedAs(b)
-	if err != nil {
-		*o = Outcome{}
-		return nil, err
-	}
-	return o.decodeAs(code, content)
-}
-
 func (o *Outcome) decodeAs(code Code, b []byte) (rest []byte, err error) {
 	*o = Outcome{}
 	var f fields

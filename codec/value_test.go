@@ -212,6 +212,25 @@ func TestArrayConstructorWidens(t *testing.T) {
 	}
 }
 
+// Arrays in arrays that all have to widen cost no more than others.
+func TestNestedArraysWidenInLinearTime(t *testing.T) {
+	a := Array{Code: formatString8, Elements: []any{strings.Repeat("x", 300)}}
+	for range MaxDepth - 1 {
+		a = Array{Code: formatArray8, Elements: []any{a}}
+	}
+	var b []byte
+	var err error
+	if n := allocated(func() { b, err = AppendValue(nil, a) }); n > 1<<20 {
+		t.Errorf("%d octets allocated for %d", n, len(b))
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	if v, rest, err := ReadValue(b); err != nil || len(rest) != 0 {
+		t.Errorf("read %s, %v", text(v), err)
+	}
+}
+
 func TestMapGet(t *testing.T) {
 	m := Map{{uint64(1), 0}, {Symbol("a"), 1}, {"b", 2}}
 	for key, want := range map[string]any{"a": 1, "b": 2} {
