@@ -78,9 +78,7 @@ func TestQueueByFullName(t *testing.T) {
 	s, base := session(t), address(t)
 	left, right := receiver(t, s, base+"::left", manual()), receiver(t, s, base+"::right", manual())
 	send(t, sender(t, s, base+"::left", nil), text("to the left"))
-	if err := left.IssueCredit(1); err != nil {
-		t.Fatal(err)
-	}
+	grant(t, left, 1)
 	if got := accept(t, left).GetData(); string(got) != "to the left" {
 		t.Errorf("got %q", got)
 	}

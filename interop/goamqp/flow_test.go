@@ -54,9 +54,7 @@ func TestCreditIsShared(t *testing.T) {
 	s, to := session(t), address(t)
 	one, two := receiver(t, s, to, manual()), receiver(t, s, to, manual())
 	for _, from := range []*consumer{one, two} {
-		if err := from.IssueCredit(10); err != nil {
-			t.Fatal(err)
-		}
+		grant(t, from, 10)
 	}
 	out := sender(t, s, to, nil)
 	for i := range 10 {

@@ -61,9 +61,7 @@ func TestRejected(t *testing.T) {
 	m.Annotations = amqp.Annotations{"x-opt-mine": "kept"}
 	send(t, sender(t, s, to, nil), m)
 	from := receiver(t, s, to, manual())
-	if err := from.IssueCredit(1); err != nil {
-		t.Fatal(err)
-	}
+	grant(t, from, 1)
 	why := &amqp.Error{Condition: "app:bad-order", Description: "no such article 4711"}
 	if err := from.RejectMessage(waiting(t), receive(t, from), why); err != nil {
 		t.Fatal(err)
@@ -157,9 +155,7 @@ func TestUndeliverableHere(t *testing.T) {
 	s, to := session(t), address(t)
 	send(t, sender(t, s, to, nil), text("for another"))
 	here := receiver(t, s, to, manual())
-	if err := here.IssueCredit(1); err != nil {
-		t.Fatal(err)
-	}
+	grant(t, here, 1)
 	err := here.ModifyMessage(waiting(t), receive(t, here), &amqp.ModifyMessageOptions{UndeliverableHere: true, DeliveryFailed: true})
 	if err != nil {
 		t.Fatal(err)
@@ -179,9 +175,7 @@ func TestAttemptsEndInDLQ(t *testing.T) {
 	send(t, sender(t, s, to, nil), m)
 	from := receiver(t, s, to, manual())
 	for attempt := range uint32(attempts) {
-		if err := from.IssueCredit(1); err != nil {
-			t.Fatal(err)
-		}
+		grant(t, from, 1)
 		got := receive(t, from)
 		if deliveryCount(got) != attempt {
 			t.Errorf("attempt %d: delivery-count %d", attempt, deliveryCount(got))

@@ -65,9 +65,7 @@ func TestSecondHoldsEveryOutcome(t *testing.T) {
 	from := receiver(t, s, to, &amqp.ReceiverOptions{Credit: -1, SettlementMode: amqp.ReceiverSettleModeSecond.Ptr()})
 	step := func(settle func(*amqp.Message) error) *amqp.Message {
 		t.Helper()
-		if err := from.IssueCredit(1); err != nil {
-			t.Fatal(err)
-		}
+		grant(t, from, 1)
 		got := receive(t, from)
 		if err := settle(got); err != nil {
 			t.Fatal(err)

@@ -165,19 +165,10 @@ func empty(t *testing.T, from *consumer) {
 
 // drained grants credit, receives as many messages as are wanted, and drains the
 // rest of the credit: the broker answers only after it has sent what it has, so that
-// any further message shows. go-amqp forgets credit that it hasn't announced when it
-// drains, so the flow has to be out first.
+// any further message shows.
 func drained(t *testing.T, from *consumer, credit uint32, want int) []*amqp.Message {
 	t.Helper()
-	before := from.meter.flows()
-	if err := from.IssueCredit(credit); err != nil {
-		t.Fatal(err)
-	}
-	for deadline := time.Now().Add(patience); from.meter.flows() == before; time.Sleep(time.Millisecond) {
-		if time.Now().After(deadline) {
-			t.Fatal("go-amqp sends no flow")
-		}
-	}
+	grant(t, from, credit)
 	var got []*amqp.Message
 	for range want {
 		got = append(got, receive(t, from))
@@ -189,6 +180,21 @@ func drained(t *testing.T, from *consumer, credit uint32, want int) []*amqp.Mess
 		t.Errorf("message %q came for %d credits, more than the %d expected", m.GetData(), credit, want)
 	}
 	return got
+}
+
+// grant issues credit and waits until the flow is out: go-amqp sends it some time
+// later, and forgets credit that it hasn't announced when it drains.
+func grant(t *testing.T, from *consumer, credit uint32) {
+	t.Helper()
+	before := from.meter.flows()
+	if err := from.IssueCredit(credit); err != nil {
+		t.Fatal(err)
+	}
+	for deadline := time.Now().Add(patience); from.meter.flows() == before; time.Sleep(time.Millisecond) {
+		if time.Now().After(deadline) {
+			t.Fatal("go-amqp sends no flow")
+		}
+	}
 }
 
 // meter counts the flow frames that go-amqp writes, each with one call of Write.

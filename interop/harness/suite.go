@@ -43,7 +43,6 @@ func Run(m *testing.M, shared **Broker) int {
 
 // empties reports whether goroutines and descriptors come back to base.
 func (b *Broker) empties(base Gauges) bool {
-	const reading = 2
 	var now Gauges
 	for range 100 {
 		var err error
@@ -51,7 +50,7 @@ func (b *Broker) empties(base Gauges) bool {
 			fmt.Fprintln(os.Stderr, err)
 			return false
 		}
-		if now.Goroutines <= base.Goroutines+reading && now.Descriptors <= base.Descriptors {
+		if now.back(base) {
 			return true
 		}
 		time.Sleep(50 * time.Millisecond)

@@ -19,6 +19,7 @@ class Scenario(unittest.TestCase):
     """A test with a connection of its own and addresses that nobody else uses."""
 
     def setUp(self):
+        self.fences = {}
         self.connection = self.connect()
 
     def connect(self, **options):
@@ -34,18 +35,19 @@ class Scenario(unittest.TestCase):
         return connection.create_sender(address, name="sender-%d" % next(serial), options=list(options))
 
     def consumer(self, address, *options, connection=None, credit=0, dynamic=False):
-        return Consumer(connection or self.connection, address, list(options), credit, dynamic)
+        return Consumer(self, connection or self.connection, address, list(options), credit, dynamic)
 
     def send(self, sender, *messages):
         for message in messages:
             delivery = sender.send(message)
             self.assertEqual(delivery.remote_state or Delivery.ACCEPTED, Delivery.ACCEPTED)
 
-    def fence(self):
-        """Goes to the broker and back, so that what it sent before has arrived."""
-        sender = self.sender(self.address())
-        self.send(sender, Message(body="fence"))
-        sender.close()
+    def fence(self, connection=None):
+        """Goes to the broker and back, so that both have seen what the other sent before."""
+        connection = connection or self.connection
+        if connection not in self.fences:
+            self.fences[connection] = self.sender("fence", connection=connection)
+        self.send(self.fences[connection], Message(body="fence", ttl=1))
 
     def find(self, queue, id):
         """Browses a queue that all scenarios share until the message with the id is there."""
@@ -120,8 +122,8 @@ class Inbox(Handler):
 class Consumer:
     """A receiving link whose credit is the scenario's business."""
 
-    def __init__(self, connection, address, options, credit, dynamic):
-        self.connection = connection
+    def __init__(self, scenario, connection, address, options, credit, dynamic):
+        self.scenario, self.connection = scenario, connection
         self.inbox = Inbox()
         self.receiver = connection.create_receiver(
             address, credit=credit, dynamic=dynamic, handler=self.inbox, name="receiver-%d" % next(serial), options=options)
@@ -140,7 +142,11 @@ class Consumer:
         return arrived
 
     def drain(self, credit):
-        """Grants credit, drains it, and returns what came."""
+        """Grants credit, drains it, and returns what came.
+
+        Proton writes flows before dispositions; the fence has the dispositions out first.
+        """
+        self.scenario.fence(self.connection)
         self.link.drain(credit)
         self.connection.wait(lambda: not self.link.draining(), msg="draining")
         self.link.drained()
