@@ -30,7 +30,7 @@ func (n *node) announce(out io.Writer, took time.Duration) {
 		line("HTTP", "off")
 	}
 	line("messages", "are kept in memory by this version: they end with the process, and nothing is written to %s", n.opts.Node.Data)
-	line("memory", "%s for messages", n.opts.Limits.Memory)
+	line("memory", "%s for the whole process", n.opts.Limits.Memory)
 
 	url := ""
 	if address := reachable(n.listeners[0].Addr()); address != "127.0.0.1:5672" {

@@ -65,6 +65,7 @@ func serve(c *cli.Context) error {
 		_, err := fmt.Fprintln(c.App.Writer, "configuration is valid")
 		return err
 	}
+	tuneCollector(int64(opts.Limits.Memory))
 	n := &node{opts: opts, users: known, log: newLogger(opts.Log, c.App.ErrWriter), reload: make(chan os.Signal, 1)}
 	signal.Notify(n.reload, syscall.SIGHUP) // before anybody can know that we are there
 	defer signal.Stop(n.reload)
@@ -200,6 +201,9 @@ func (n *node) abandon() {
 
 // run waits for the signal to stop, or for something to fail, and then stops in good order.
 func (n *node) run(ctx context.Context) error {
+	quiet, end := context.WithCancel(ctx)
+	defer end()
+	n.serving.Go(func() { giveBack(quiet) })
 	var err error
 	for waiting := true; waiting; {
 		select {
@@ -213,6 +217,7 @@ func (n *node) run(ctx context.Context) error {
 			n.log.Warn().Msg("SIGHUP: reloading is not supported by this version yet; the configuration stays")
 		}
 	}
+	end()
 	return errors.Join(err, n.stop())
 }
 

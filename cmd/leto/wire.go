@@ -15,7 +15,7 @@ import (
 func (n *node) engineOptions() engine.Options {
 	o := engine.Options{
 		Node:   n.opts.Node.Name,
-		Limits: engine.Limits{MemoryBytes: int64(n.opts.Limits.Memory), Queues: n.opts.Limits.Queues},
+		Limits: engine.Limits{MemoryBytes: int64(messageShare * float64(n.opts.Limits.Memory)), Queues: n.opts.Limits.Queues},
 		Now:    time.Now,
 		Observer: engine.Observer{
 			QueueCreated: func(address, queue string) {
