@@ -150,7 +150,7 @@ func (c *connection) feed(b []byte) (used, want int, done bool) {
 			return used, want, true
 		}
 		c.guard.Lock()
-		over = c.machine.Encoded() > inputPause
+		over = c.machine.Lent() && c.machine.Encoded() > inputPause
 		c.guard.Unlock()
 	}
 	return used, want, done

@@ -44,8 +44,10 @@ func (c *connection) handle(now time.Time, ev *amqp.Event) {
 			a.release(func(consumer *engine.Consumer) { consumer.Close(engine.ClosingClean) })
 		}
 	case amqp.EventBegun:
-		c.sessions++
-		c.server.count.sessions.Add(1)
+		if !c.ended {
+			c.sessions++
+			c.server.count.sessions.Add(1)
+		}
 	case amqp.EventEnded:
 		c.endSession(ev.Session, true)
 	case amqp.EventSessionFailed:
@@ -61,6 +63,7 @@ func (c *connection) handle(now time.Time, ev *amqp.Event) {
 	case amqp.EventFailed:
 		c.failed("connection", ev)
 		c.cause = ev.Err
+		c.nextTick = c.machine.Tick(now) // the peer's close is due sooner than anything before
 		c.endLinks(engine.ClosingLost)
 	}
 }
@@ -94,8 +97,10 @@ func (c *connection) endSession(s *amqp.Session, answer bool) {
 	for _, a := range waiting {
 		a.release(func(consumer *engine.Consumer) { consumer.Close(engine.ClosingClean) })
 	}
-	c.sessions--
-	c.server.count.sessions.Add(-1)
+	if !c.ended {
+		c.sessions--
+		c.server.count.sessions.Add(-1)
+	}
 	if answer {
 		after(waiting, func() { s.End(nil) })
 	}

@@ -7,6 +7,7 @@ import (
 	"io"
 	"net"
 	"os"
+	"strings"
 	"testing"
 	"time"
 
@@ -83,6 +84,14 @@ func (r *rig) connect() *peer {
 		r.t.Fatal(err)
 	}
 	return wrap(r.t, socket)
+}
+
+// pipe connects without any buffer between: the broker's writer stands still
+// whenever the peer doesn't read.
+func (r *rig) pipe() *peer {
+	ours, theirs := net.Pipe()
+	r.server.accept(theirs, r.server.machineConfig(r.listen))
+	return wrap(r.t, ours)
 }
 
 // opened returns a peer with a connection open and a session begun on channel 0.
@@ -257,6 +266,27 @@ func (f frame) String() string {
 	return fmt.Sprintf("%v on %d: %v", f.code, f.channel, v.(codec.Described).Value)
 }
 
+// without drops the frames of a kind that have arrived by the next frame of another kind.
+func (p *peer) without(code codec.Code) *peer {
+	p.t.Helper()
+	for {
+		kept := p.aside[:0:0]
+		for _, f := range p.aside {
+			if f.code != code {
+				kept = append(kept, f)
+			}
+		}
+		if p.aside = kept; len(kept) > 0 {
+			return p
+		}
+		f, err := p.read()
+		if err != nil {
+			p.t.Fatal(err)
+		}
+		p.aside = append(p.aside, f)
+	}
+}
+
 // flows drops the flows that have arrived so far and returns them.
 func (p *peer) flows() []codec.Flow {
 	p.t.Helper()
@@ -337,6 +367,7 @@ func (p *peer) eof() {
 		case !errors.Is(err, io.EOF) && len(p.buf) > 0:
 			p.t.Fatalf("connection ended with %d bytes of a frame: %v", len(p.buf), err)
 		}
+		p.socket.Close()
 		return
 	}
 }
@@ -410,7 +441,10 @@ func (p *peer) refused(a codec.Attach) (codec.Attach, *codec.ErrorInfo) {
 	if a.Role == codec.RoleReceiver && answer.Source != nil || a.Role == codec.RoleSender && (answer.Target != nil || answer.Coordinator != nil) {
 		p.t.Fatalf("attach of %q was accepted", a.Name)
 	}
-	d, _ := strict[codec.Detach](p)
+	kept := p.aside
+	p.aside = nil
+	d, _ := strict[codec.Detach](p) // right behind it
+	p.aside = kept
 	if !d.Closed || d.Error == nil || d.Handle != answer.Handle {
 		p.t.Fatalf("refusal's detach is %+v", d)
 	}
@@ -463,10 +497,24 @@ func (p *peer) transfer(handle uint32, settled bool) *codec.Transfer {
 	}
 }
 
+// deliver sends a message in as many frames as it takes.
+func (p *peer) deliver(first *codec.Transfer, message []byte) {
+	p.t.Helper()
+	const room = 60_000
+	for x := first; ; x = (&codec.Transfer{Handle: first.Handle}) {
+		n := min(len(message), room)
+		x.More = n < len(message)
+		p.send(x, message[:n])
+		if message = message[n:]; !x.More {
+			return
+		}
+	}
+}
+
 // post sends one message unsettled and returns its outcome.
 func (p *peer) post(handle uint32, message []byte) codec.Outcome {
 	p.t.Helper()
-	p.send(p.transfer(handle, false), message)
+	p.deliver(p.transfer(handle, false), message)
 	d, _ := await[codec.Disposition](p)
 	if d.Role != codec.RoleReceiver || !d.Settled || d.First != p.count().next-1 || d.Last.Or(d.First) != d.First {
 		p.t.Fatalf("disposition is %+v, for delivery %d", d, p.count().next-1)
@@ -665,6 +713,18 @@ func (r *rig) depth(queue string, waiting, delivering int) {
 		}
 		return messages == waiting && out == delivering
 	})
+}
+
+// load puts n messages of a size into a queue, and leaves no connection behind.
+func (r *rig) load(queue string, n, size int) {
+	r.t.Helper()
+	p := r.opened("load")
+	p.sender(0, queue)
+	for range n {
+		p.put(0, volatile(strings.Repeat("x", size)))
+	}
+	p.close()
+	eventually(r.t, "the loader gone", func() bool { return r.server.Stats().Links == 0 })
 }
 
 // idle waits until nothing is connected and checks the gauges.

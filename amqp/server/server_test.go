@@ -22,20 +22,26 @@ func (forgetful) Load(engine.QueueID, uint64, int, int) ([]engine.Stored, error)
 
 // rig is a broker with a server on a port of its own.
 type rig struct {
-	t      *testing.T
+	t      testing.TB
 	server *Server
 	broker *engine.Broker
 	addr   string
+	listen ListenerOptions
 }
 
-func start(t *testing.T, change func(*Config, *ListenerOptions, *engine.Options)) *rig {
+func start(t testing.TB, change func(*Config, *ListenerOptions, *engine.Options)) *rig {
+	t.Helper()
+	return startOn(t, forgetful{}, change)
+}
+
+func startOn(t testing.TB, store engine.Store, change func(*Config, *ListenerOptions, *engine.Options)) *rig {
 	t.Helper()
 	cfg, listen := Defaults(), ListenerOptions{AllowAnonymous: true}
 	options := engine.Options{Node: "test"}
 	if change != nil {
 		change(&cfg, &listen, &options)
 	}
-	broker, err := engine.New(options, forgetful{})
+	broker, err := engine.New(options, store)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -47,6 +53,9 @@ func start(t *testing.T, change func(*Config, *ListenerOptions, *engine.Options)
 	served := make(chan error, 1)
 	go func() { served <- s.Serve(l, listen) }()
 	t.Cleanup(func() {
+		if g, ok := store.(*gate); ok {
+			g.release()
+		}
 		ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)
 		defer cancel()
 		if err := s.Shutdown(ctx); err != nil {
@@ -57,7 +66,7 @@ func start(t *testing.T, change func(*Config, *ListenerOptions, *engine.Options)
 			t.Errorf("broker: close: %v", err)
 		}
 	})
-	return &rig{t: t, server: s, broker: broker, addr: l.Addr().String()}
+	return &rig{t: t, server: s, broker: broker, addr: l.Addr().String(), listen: listen}
 }
 
 func (r *rig) context() context.Context {
