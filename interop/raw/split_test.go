@@ -140,7 +140,7 @@ func (p peer) opening(id uint64) []byte {
 	if p.sasl {
 		head = bytes.Join([][]byte{wire.HeaderSASL, wire.Init()}, nil)
 	}
-	return bytes.Join([][]byte{head, wire.HeaderAMQP, wire.Open(fmt.Sprintf("split-%08d", id), 1<<16), wire.Begin(),
+	return bytes.Join([][]byte{head, wire.HeaderAMQP, wire.Open(fmt.Sprintf("split-%t-%08d", p.sasl, id), 1<<16), wire.Begin(),
 		wire.AttachSender(0, "out", p.address)}, nil)
 }
 
