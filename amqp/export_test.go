@@ -20,3 +20,19 @@ func (l *Link) AskDrain() {
 
 // Tags returns how many delivery-tags of unsettled deliveries the link knows.
 func (l *Link) Tags() int { return len(l.tags) }
+
+// Links returns how many handles of ours are taken.
+func (c *Conn) Links() int {
+	n := 0
+	for _, s := range c.ours {
+		if s == nil {
+			continue
+		}
+		for _, l := range s.ours {
+			if l != nil {
+				n++
+			}
+		}
+	}
+	return n
+}

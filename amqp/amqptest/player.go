@@ -33,7 +33,7 @@ type player struct {
 	unread []byte // given to the machine, not consumed
 
 	frames  []Frame // written by the machine, not read by the script
-	wrote   wrote
+	wrote   *Monitor
 	peer    map[uint16]*counts // by the peer's channel
 	manual  map[string]bool
 	pending string // event that the script has to answer
@@ -50,7 +50,7 @@ func Run(t *testing.T, s *Script, cut Cut) {
 	t.Helper()
 	p := &player{
 		t: t, cut: cut, now: time.Unix(1_700_000_000, 0), cfg: scriptConfig(),
-		manual: map[string]bool{}, peer: map[uint16]*counts{}, wrote: newWrote(),
+		manual: map[string]bool{}, peer: map[uint16]*counts{}, wrote: NewMonitor(),
 	}
 	for i := range s.Lines {
 		p.line = &s.Lines[i]
@@ -62,6 +62,22 @@ func Run(t *testing.T, s *Script, cut Cut) {
 	if err := p.leftOver(); err != nil {
 		t.Fatalf("%s: behind the last line: %v\n    rule: %s", s.Name, err, s.Rule)
 	}
+}
+
+// Octets returns what the peer of a script writes, all in one.
+func Octets(s *Script) ([]byte, error) {
+	p := &player{peer: map[uint16]*counts{}, wrote: NewMonitor()}
+	for _, l := range s.Lines {
+		if l.Sign == ">" {
+			l.Sign = ">+"
+		}
+		if l.Sign == ">+" {
+			if err := p.write(l); err != nil {
+				return nil, err
+			}
+		}
+	}
+	return p.held, nil
 }
 
 func (p *player) leftOver() error {
@@ -210,11 +226,9 @@ func (p *player) writePerformative(l Line) error {
 
 // note keeps what the peer has said of its limits and its transfers.
 func (p *player) note(channel uint16, body Performative) {
+	p.wrote.Peer(body)
 	switch b := body.(type) {
-	case *codec.Open:
-		p.wrote.maxFrame, p.wrote.channelMax = int(min(b.MaxFrameSize, 1<<30)), b.ChannelMax
 	case *codec.Begin:
-		p.wrote.handleMax = b.HandleMax
 		p.peer[channel] = &counts{sent: b.NextOutgoingID}
 	case *codec.Transfer:
 		p.counts(channel).sent++
@@ -306,9 +320,11 @@ func (p *player) collect() {
 				p.wrote.fail("wrote what doesn't decode: %v: %x", err, out[:min(len(out), 64)])
 				return
 			}
-			p.wrote.check(f)
+			p.wrote.Check(f)
 			if f.Name == "transfer" {
-				p.counts(p.wrote.channels[f.Channel]).received++
+				if c := p.wrote.channels[f.Channel]; c != nil {
+					p.counts(c.remote).received++
+				}
 			}
 			p.frames, out = append(p.frames, f), rest
 		}
@@ -347,75 +363,4 @@ func (p *player) read(l Line) error {
 		p.excuse(condition)
 	}
 	return nil
-}
-
-// wrote checks what holds for all a machine writes.
-type wrote struct {
-	err        error
-	maxFrame   int // the peer's
-	channelMax uint16
-	handleMax  uint32
-	opened     bool
-	closed     bool
-	channels   map[uint16]uint16 // the machine's to the peer's, while begun
-}
-
-func newWrote() wrote {
-	return wrote{maxFrame: codec.MinMaxFrameSize, channelMax: codec.DefaultChannelMax, handleMax: 1<<32 - 1, channels: map[uint16]uint16{}}
-}
-
-func (w *wrote) fail(format string, args ...any) {
-	if w.err == nil {
-		w.err = fmt.Errorf(format, args...)
-	}
-}
-
-func (w *wrote) check(f Frame) {
-	if w.closed {
-		w.fail("written behind close: %s", f)
-	}
-	if f.Size > max(w.maxFrame, codec.MinMaxFrameSize) {
-		w.fail("frame of %d octets, the peer takes %d: %s", f.Size, w.maxFrame, f)
-	}
-	if f.Name == "header" || strings.HasPrefix(f.Name, "sasl-") {
-		return
-	}
-	if !w.opened && f.Name != "open" {
-		w.fail("written before open: %s", f)
-	}
-	if f.Channel > w.channelMax {
-		w.fail("channel-max of the peer is %d: %s", w.channelMax, f)
-	}
-	_, begun := w.channels[f.Channel]
-	switch b := f.Body.(type) {
-	case nil:
-	case *codec.Open:
-		if w.opened || f.Channel != 0 {
-			w.fail("second open, or not on channel 0: %s", f)
-		}
-		w.opened = true
-	case *codec.Close:
-		w.closed = true
-	case *codec.Begin:
-		if begun {
-			w.fail("channel is in use: %s", f)
-		}
-		w.channels[f.Channel] = b.RemoteChannel.Or(f.Channel)
-	case *codec.End:
-		if !begun {
-			w.fail("no session on the channel: %s", f)
-		}
-		delete(w.channels, f.Channel)
-	case *codec.Attach:
-		if b.Handle > w.handleMax {
-			w.fail("handle-max of the peer is %d: %s", w.handleMax, f)
-		}
-		if (b.Role == codec.RoleSender) != b.InitialDeliveryCount.Set {
-			w.fail("initial-delivery-count is the sender's: %s", f)
-		}
-	default:
-		if !begun {
-			w.fail("no session on the channel: %s", f)
-		}
-	}
 }

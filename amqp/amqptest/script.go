@@ -48,10 +48,16 @@ func (l *Line) take(name, def string) string {
 	return def
 }
 
+// LoadPrelude reads lines that scripts include.
+func LoadPrelude(path string) (*Script, error) {
+	s := &Script{Name: strings.TrimSuffix(filepath.Base(path), ".txt")}
+	return s, s.load(path)
+}
+
 // Load reads a script; "include" looks in ../preludes.
 func Load(path string) (*Script, error) {
-	s := &Script{Name: strings.TrimSuffix(filepath.Base(path), ".txt")}
-	if err := s.load(path); err != nil {
+	s, err := LoadPrelude(path)
+	if err != nil {
 		return nil, err
 	}
 	if !strings.HasPrefix(s.Rule, "# [") {
