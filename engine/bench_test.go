@@ -1,0 +1,173 @@
+package engine_test
+
+import (
+	"fmt"
+	"sync"
+	"testing"
+
+	"github.com/letomq/leto/engine"
+	"github.com/letomq/leto/store/memory"
+)
+
+// relay is a sink that keeps the last delivery.
+type relay struct{ got []engine.Delivery }
+
+func (r *relay) Deliver(d engine.Delivery) { r.got = append(r.got, d) }
+func (r *relay) Drained()                  {}
+func (r *relay) Settled(uint64)            {}
+func (r *relay) Ended(error)               {}
+
+func benchBroker(b *testing.B) *engine.Broker {
+	broker, err := engine.New(engine.Options{Limits: engine.Limits{MemoryBytes: 1 << 32}}, memory.New())
+	if err != nil {
+		b.Fatal(err)
+	}
+	b.Cleanup(func() { broker.Close() })
+	return broker
+}
+
+// BenchmarkTransient is a message through the engine: published, dispatched to a waiting consumer, accepted.
+func BenchmarkTransient(b *testing.B) {
+	for _, anonymous := range []bool{false, true} {
+		b.Run(fmt.Sprintf("anonymous=%v", anonymous), func(b *testing.B) {
+			broker := benchBroker(b)
+			spec := engine.ProducerSpec{Address: "q", Anonymous: anonymous}
+			p, err := broker.Producer(spec, ignoreResults{})
+			if err != nil {
+				b.Fatal(err)
+			}
+			r := &relay{}
+			c, err := broker.Consumer(engine.ConsumerSpec{Address: "q"}, r)
+			if err != nil {
+				b.Fatal(err)
+			}
+			c.SetLimit(1 << 62)
+			payload := make([]byte, 256)
+			batch := make([]engine.Settlement, 1)
+			b.ReportAllocs()
+			for b.Loop() {
+				p.Publish(&engine.Message{Payload: payload, Priority: 4, Address: "q"}, 1)
+				batch[0] = engine.Settlement{Handle: r.got[0].Handle, Acquisition: r.got[0].Acquisition}
+				r.got = r.got[:0]
+				c.Settle(batch, engine.Outcome{Kind: engine.Accepted}, 1)
+			}
+		})
+	}
+}
+
+// BenchmarkBacklog fills a queue and empties it, per message.
+func BenchmarkBacklog(b *testing.B) {
+	broker := benchBroker(b)
+	p, err := broker.Producer(engine.ProducerSpec{Address: "q"}, ignoreResults{})
+	if err != nil {
+		b.Fatal(err)
+	}
+	r := &relay{}
+	c, err := broker.Consumer(engine.ConsumerSpec{Address: "q"}, r)
+	if err != nil {
+		b.Fatal(err)
+	}
+	payload := make([]byte, 256)
+	var given uint64
+	batch := make([]engine.Settlement, 0, 100)
+	b.ReportAllocs()
+	for n := 0; n < b.N; n += 10_000 {
+		for range 10_000 {
+			p.Publish(&engine.Message{Payload: payload, Priority: 4}, 1)
+		}
+		for range 100 {
+			given += 100
+			c.SetLimit(given)
+			batch = batch[:0]
+			for _, d := range r.got {
+				batch = append(batch, engine.Settlement{Handle: d.Handle, Acquisition: d.Acquisition})
+			}
+			r.got = r.got[:0]
+			c.Settle(batch, engine.Outcome{Kind: engine.Accepted}, 1)
+		}
+	}
+}
+
+// window bounds what a benchmark's producer has unconfirmed.
+type window chan struct{}
+
+func (w window) Confirmed(uint64, engine.Result) { <-w }
+
+// BenchmarkDurable is a durable message through the committer and the memory store.
+func BenchmarkDurable(b *testing.B) {
+	broker := benchBroker(b)
+	w := make(window, 1000)
+	p, err := broker.Producer(engine.ProducerSpec{Address: "q"}, w)
+	if err != nil {
+		b.Fatal(err)
+	}
+	c, err := broker.Consumer(engine.ConsumerSpec{Address: "q", Settled: true}, &sharedSink{})
+	if err != nil {
+		b.Fatal(err)
+	}
+	c.SetLimit(1 << 62)
+	payload := make([]byte, 256)
+	b.ReportAllocs()
+	for b.Loop() {
+		w <- struct{}{}
+		p.Publish(&engine.Message{Payload: payload, Priority: 4, Durable: true}, 1)
+	}
+}
+
+// BenchmarkContended has one producer and one consumer on goroutines of their own, with a mailbox between them.
+func BenchmarkContended(b *testing.B) {
+	broker := benchBroker(b)
+	p, err := broker.Producer(engine.ProducerSpec{Address: "q"}, ignoreResults{})
+	if err != nil {
+		b.Fatal(err)
+	}
+	k := &worker{wake: make(chan struct{}, 1)}
+	c, err := broker.Consumer(engine.ConsumerSpec{Address: "q"}, k)
+	if err != nil {
+		b.Fatal(err)
+	}
+	c.SetLimit(1000)
+	var consuming sync.WaitGroup
+	total := b.N
+	consuming.Go(func() {
+		var batch []engine.Settlement
+		for got := 0; got < total; {
+			<-k.wake
+			ds, _ := k.take()
+			batch = batch[:0]
+			for _, d := range ds {
+				batch = append(batch, engine.Settlement{Handle: d.Handle, Acquisition: d.Acquisition})
+			}
+			got += len(ds)
+			c.Settle(batch, engine.Outcome{Kind: engine.Accepted}, 1)
+			c.SetLimit(uint64(got + 1000))
+		}
+	})
+	payload := make([]byte, 256)
+	b.ReportAllocs()
+	for range b.N {
+		p.Publish(&engine.Message{Payload: payload, Priority: 4}, 1)
+	}
+	consuming.Wait()
+}
+
+// BenchmarkTopic is one message to 100 subscribers.
+func BenchmarkTopic(b *testing.B) {
+	broker := benchBroker(b)
+	p, err := broker.Producer(engine.ProducerSpec{Address: "topic://t"}, ignoreResults{})
+	if err != nil {
+		b.Fatal(err)
+	}
+	for range 100 {
+		c, err := broker.Consumer(engine.ConsumerSpec{Address: "t", Settled: true}, &sharedSink{})
+		if err != nil {
+			b.Fatal(err)
+		}
+		c.SetLimit(1 << 62)
+	}
+	payload := make([]byte, 256)
+	b.ReportAllocs()
+	for b.Loop() {
+		p.Publish(&engine.Message{Payload: payload, Priority: 4}, 1)
+	}
+}
