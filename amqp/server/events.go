@@ -30,6 +30,8 @@ func (c *connection) handle(now time.Time, ev *amqp.Event) {
 			switch {
 			case a.consumer != nil:
 				a.consumer.flowed()
+			case a.producer != nil:
+				a.producer.topUp() // it may have counted deliveries that never come
 			case a.node != nil && ev.Link.Sender():
 				a.node.flowed()
 			}

@@ -21,6 +21,7 @@ type outgoing struct {
 	// taken how many of them reached the link. limit ≥ taken.
 	limit, taken uint64
 	drainLimit   uint64
+	drains       int  // asked of the queue and not answered yet
 	drainDue     bool // go on draining once the link has sent what it has
 	inRefill     bool
 
@@ -186,11 +187,16 @@ func (o *outgoing) drain() {
 	}
 	o.drainDue = false
 	o.limit, o.drainLimit = limit, limit
+	o.drains++
 	o.consumer.Drain(limit)
 }
 
 // drained: the queue has given what it had, up to the limit of the drain.
 func (o *outgoing) drained() {
+	o.drains--
+	if o.drains > 0 {
+		return // the last one answers, behind what the others led to
+	}
 	if !o.link.Draining() {
 		return // the receiver has thought better of it
 	}

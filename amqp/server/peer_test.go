@@ -307,35 +307,41 @@ func (p *peer) flows() []codec.Flow {
 
 // barrier returns once the broker has worked through everything sent before
 // and what it had to write has arrived, as far as windows and credit go; the
-// frames are in aside. Two rounds, since flows stand before the transfers that
-// are written with them.
+// frames are in aside. It begins and ends another session, twice: the answer to
+// the second begin stands behind everything that went out with the first one's.
 func (p *peer) barrier() {
 	p.t.Helper()
+	before := p.channel
+	p.channel = barrierChannel
 	for range 2 {
-		f := p.sessionFlow()
-		f.Echo = true
-		p.send(f)
-		p.echo()
-	}
-}
-
-// echo reads up to a flow without a handle.
-func (p *peer) echo() {
-	p.t.Helper()
-	for {
-		f, err := p.read()
-		if err != nil {
-			p.t.Fatalf("barrier: %v", err)
-		}
-		if f.code == codec.CodeFlow && f.channel == p.channel {
-			var v codec.Flow
-			parse(p, &v, f)
-			if !v.Handle.Set {
-				return
+		p.send(&codec.Begin{IncomingWindow: 1, OutgoingWindow: 1})
+		p.send(&codec.End{})
+		var theirs uint16
+		for ended := false; !ended; {
+			f, err := p.read()
+			if err != nil {
+				p.t.Fatalf("barrier: %v", err)
+			}
+			switch {
+			case f.code == codec.CodeBegin && p.answers(f):
+				theirs = f.channel
+			case f.code == codec.CodeEnd && f.channel == theirs:
+				ended = true
+			default:
+				p.aside = append(p.aside, f)
 			}
 		}
-		p.aside = append(p.aside, f)
 	}
+	p.channel = before
+}
+
+// barrierChannel is used by barrier alone.
+const barrierChannel = 201
+
+func (p *peer) answers(f frame) bool {
+	var b codec.Begin
+	parse(p, &b, f)
+	return b.RemoteChannel.Value == p.channel
 }
 
 func (p *peer) sessionFlow() *codec.Flow {
