@@ -198,7 +198,7 @@ func (x *annotationIndex) merge(dst, received []byte, count uint32) ([]byte, err
 			return nil, err
 		}
 		key := b[:len(b)-len(value)]
-		if i := x.findEncoded(key); i >= 0 && !done[i] {
+		if i := x.findEncoded(key); i >= 0 {
 			done[i] = true
 			if dst, err = AppendValue(append(dst, key...), x.add[i].Value); err != nil {
 				return nil, err

@@ -212,6 +212,20 @@ func TestArrayConstructorWidens(t *testing.T) {
 	}
 }
 
+// An array without octets may still need four octets for its count.
+func TestManyZeroWidthElements(t *testing.T) {
+	for _, n := range []int{255, 256, MaxZeroWidth} {
+		a := Array{Code: formatNull, Elements: make([]any, n)}
+		b, err := AppendValue(nil, a)
+		if err != nil || len(b) > 10 {
+			t.Fatalf("%x, %v", b, err)
+		}
+		if v, rest, err := ReadValue(b); err != nil || len(rest) != 0 || len(v.(Array).Elements) != n {
+			t.Errorf("%d nulls as %x: rest %x, %v", n, b, rest, err)
+		}
+	}
+}
+
 // Arrays in arrays that all have to widen cost no more than others.
 func TestNestedArraysWidenInLinearTime(t *testing.T) {
 	a := Array{Code: formatString8, Elements: []any{strings.Repeat("x", 300)}}
