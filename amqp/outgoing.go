@@ -182,13 +182,12 @@ func (l *Link) sendFrame() {
 	start := len(c.out)
 	t := &c.outTransfer
 	*t = codec.Transfer{Handle: l.handle}
-	var tag [16]byte
 	if !l.outStarted {
-		copy(tag[:], c.cfg.TagPrefix[:])
-		binary.BigEndian.PutUint64(tag[8:], c.tags)
+		copy(c.outTag[:], c.cfg.TagPrefix[:])
+		binary.BigEndian.PutUint64(c.outTag[8:], c.tags)
 		c.tags++
 		t.DeliveryID = codec.Some(s.nextDeliveryID)
-		t.DeliveryTag = tag[:]
+		t.DeliveryTag = c.outTag[:]
 		t.MessageFormat = codec.Some(m.Format)
 		t.Settled = codec.Some(m.Settled)
 	}

@@ -15,6 +15,7 @@ type Workspace struct {
 	attach      codec.Attach
 
 	outTransfer    codec.Transfer
+	outTag         [16]byte
 	outFlow        codec.Flow
 	outDisposition codec.Disposition
 }
