@@ -49,9 +49,9 @@
 // # Limits
 //
 // Sizes and counts that a peer declares are compared with the octets that are
-// there before anything is allocated. Beyond that MaxDepth and MaxElements
-// hold for whatever is decoded, Skip and Split look only at the outermost
-// sizes, and every function takes time linear in the octets it is given.
-// Transfer, Flow and Disposition, Header, Split and PropertiesField allocate
-// nothing.
+// there before anything is allocated. Beyond that MaxDepth, MaxElements and
+// MaxZeroWidth hold for whatever is decoded, Skip and Split look only at the
+// outermost sizes, and every function takes time linear in the octets it is
+// given. Transfer, Flow and Disposition, Header, Split and PropertiesField
+// allocate nothing.
 package codec
