@@ -32,7 +32,8 @@ func (s *Session) onFlow(p *codec.Flow) {
 	} else {
 		l.senderFlowed(p)
 	}
-	if p.Echo {
+	// A drain has its own answer, and drain with credit left would read as done.
+	if p.Echo && !(l.drain && l.role == codec.RoleSender) {
 		l.oweFlow()
 	}
 }

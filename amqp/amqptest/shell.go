@@ -129,6 +129,12 @@ func (p *player) perform(l Line, s *shell, link *amqp.Link, pending string) erro
 		return err
 	case "drained":
 		link.Drained()
+	case "takeback":
+		for {
+			if _, ok := link.TakeBack(); !ok {
+				return nil
+			}
+		}
 	case "send":
 		return p.send(l, link)
 	case "dispose", "settle":
