@@ -40,6 +40,14 @@ func (g *gate) Commit(records []engine.Record) error {
 	return nil
 }
 
+// pending waits until some connection has worked through n frames, the last of
+// which asked for a commit.
+func (g *gate) pending(r *rig, n uint64) {
+	r.t.Helper()
+	<-g.waiting
+	r.heard(n)
+}
+
 // journal is where a rig's log goes.
 type journal struct {
 	mu sync.Mutex
@@ -106,7 +114,7 @@ func TestCase053_ShutdownFlushesWhatWasDecided(t *testing.T) {
 	p := r.opened("busy")
 	p.sender(0, "q")
 	p.send(p.transfer(0, false), data("x")) // durable: its commit hangs
-	<-store.waiting
+	store.pending(r, 4)
 	silent := r.connect() // says nothing
 	half := r.connect()
 	half.write(codec.HeaderAMQP[:4])
@@ -142,7 +150,7 @@ func TestCase053_NothingStartsWhileShuttingDown(t *testing.T) {
 	p := r.opened("busy")
 	p.sender(0, "q")
 	p.send(p.transfer(0, false), data("x"))
-	<-store.waiting
+	store.pending(r, 4)
 	witness := r.opened("witness")
 	down := make(chan error, 1)
 	go func() {
@@ -182,7 +190,7 @@ func TestShutdownGivesUpWithItsContext(t *testing.T) {
 	p := r.opened("busy")
 	p.sender(0, "q")
 	p.send(p.transfer(0, false), data("x"))
-	<-store.waiting
+	store.pending(r, 4)
 	ctx, cancel := context.WithCancel(context.Background())
 	cancel()
 	if err := r.server.Shutdown(ctx); err != context.Canceled {

@@ -163,7 +163,7 @@ func (c *connection) notice(n *notice) {
 	case noticeStolen:
 		n.link.stolen()
 	case noticeNode:
-		if !n.link.gone {
+		if !n.link.gone && n.link.node != nil { // nil: the node sent, and then refused the link
 			n.link.node.flowed()
 		}
 	}

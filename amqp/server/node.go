@@ -87,6 +87,9 @@ func (a *attachment) bindNode(n Node, at *codec.Attach, address string) *amqp.Er
 		l.ReplyTo = at.Source.Address.Value
 	}
 	if err := n.Attach(l); err != nil {
+		l.mu.Lock()
+		l.ended, l.waiting = true, nil
+		l.mu.Unlock()
 		return err
 	}
 	a.node = l

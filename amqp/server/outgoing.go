@@ -65,7 +65,7 @@ func (a *attachment) bindConsumer(at *codec.Attach, terms *amqp.Terms) *amqp.Err
 		Browse:  source.DistributionMode == "copy",
 		Subscription: engine.Subscription{
 			Name:    at.Name,
-			Durable: source.Durable > 0 || source.ExpiryPolicy == "never",
+			Durable: (source.Durable > 0 || source.ExpiryPolicy == "never") && source.ExpiryPolicy != "link-detach",
 			Steal:   true,
 		},
 		By: a.principal(),
@@ -88,7 +88,7 @@ func (a *attachment) bindConsumer(at *codec.Attach, terms *amqp.Terms) *amqp.Err
 
 	actual := *source
 	// What is attached doesn't survive this process yet, and says so.
-	actual.Durable = 0
+	actual.Durable, actual.Timeout = 0, 0
 	actual.Filter = nil // none is applied
 	if actual.DistributionMode == "" {
 		actual.DistributionMode = "move"
