@@ -267,3 +267,30 @@ func benchPing(b *testing.B, size int) {
 		}
 	})
 }
+
+// TestUnsettledLimit: a peer whose deliveries nobody settles is stopped.
+func TestUnsettledLimit(t *testing.T) {
+	s := newSteady(t)
+	taken, failed := 0, false
+	var frame []byte
+	for id := uint32(0); id < 70_000 && !failed; id++ {
+		p := codec.Transfer{DeliveryID: codec.Some(id), DeliveryTag: []byte{byte(id >> 16), byte(id >> 8), byte(id)}}
+		frame = amqptest.AppendFrame(frame[:0], codec.FrameAMQP, 0, &p, nil)
+		for b := frame; len(b) > 0; {
+			n, ev := s.conn.Next(s.now, b)
+			b = b[n:]
+			switch {
+			case ev == nil:
+			case ev.Kind == amqp.EventTransfer:
+				taken++
+			case ev.Kind == amqp.EventSessionFailed && ev.Err.Condition == amqp.ConditionResourceLimitExceeded:
+				failed = true
+			default:
+				t.Fatalf("event %d: %v", ev.Kind, ev.Err)
+			}
+		}
+	}
+	if taken != 65_536 || !failed {
+		t.Errorf("%d taken, failed: %v", taken, failed)
+	}
+}

@@ -20,7 +20,6 @@ type partial struct {
 	settled bool
 	id      uint32
 	tag     uint64
-	tagged  bool
 	format  uint32
 	size    uint64
 	frames  int

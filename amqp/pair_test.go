@@ -36,6 +36,8 @@ type world struct {
 	streams  []*stream
 	named    map[string]*stream
 	late     []func() // answers that shells haven't given yet
+
+	workspace *amqp.Workspace // not lent at the moment
 }
 
 // side is one end with the ledger of what it may write.
@@ -78,7 +80,9 @@ func newWorld(t *rapid.T) *world {
 		c.OutputLimit = rapid.SampledFrom([]int{1, 600, 5000, 256 << 10}).Draw(t, "output-limit")
 		return c
 	}
-	w.pair = amqptest.NewPair(config("client"), config("server"))
+	server := config("server")
+	server.Lent = rapid.Bool().Draw(t, "lent")
+	w.pair = amqptest.NewPair(config("client"), server)
 	w.ends = [2]*side{{End: w.pair.Client}, {End: w.pair.Server}}
 	for _, e := range w.ends {
 		e.ledger = newLedger(w.t)
@@ -109,7 +113,31 @@ func (w *world) soon(f func()) {
 	w.late = append(w.late, f)
 }
 
+// lend gives the server a workspace when it has none.
+func (w *world) lend() {
+	c := w.pair.Server.Conn
+	if c.Lent() {
+		return
+	}
+	if w.workspace == nil {
+		w.workspace = new(amqp.Workspace)
+	}
+	c.Lend(w.workspace)
+	w.workspace = nil
+}
+
+// reclaim takes it back when it can be had.
+func (w *world) reclaim() {
+	if got := w.pair.Server.Conn.Reclaim(); got != nil {
+		w.workspace = got
+	}
+}
+
 func (w *world) step() {
+	w.lend()
+	if w.rand.IntN(2) == 0 {
+		defer w.reclaim()
+	}
 	switch e, n := w.ends[w.rand.IntN(2)], w.rand.IntN(1000); {
 	case n < 200:
 		w.pair.Write(e.End)
@@ -412,6 +440,7 @@ func (w *world) outcome(ev *amqp.Event) {
 
 // finish lets everything come to rest and checks that nothing is missing.
 func (w *world) finish() {
+	w.lend()
 	for range 200 {
 		for len(w.late) > 0 {
 			w.answerLate()

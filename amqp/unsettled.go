@@ -179,11 +179,6 @@ func (u *unsettled[T]) next(from, last uint32) (uint32, bool) {
 	return 0, false
 }
 
-// newest returns the last id that was put, and false when the ring is empty.
-func (u *unsettled[T]) newest() (uint32, bool) {
-	return u.base + u.span - 1, u.span > 0
-}
-
 // removeIf takes out the entries that gone approves of.
 func (u *unsettled[T]) removeIf(gone func(T) bool) {
 	for id, v := range u.aside {
