@@ -59,13 +59,15 @@ func (q *boundQueue) carryOut(fx []queue.Effect, o *Outcome) aftermath {
 		case queue.EffectCounted:
 			if q.holds(f.Message) {
 				records = append(records, Record{
-					Kind: RecordCount, Queue: q.id, Number: f.Entry.Number(),
+					Kind: RecordCount, Queue: q.id, Number: f.Entry.Number(), Priority: f.Message.Priority,
 					Count: f.Entry.Count(), Base: f.Entry.Base(), Annotations: f.Entry.Annotations(),
 				})
 			}
 		case queue.EffectGone:
 			if f.Cause != queue.CauseFinished && !q.deleted && q.holds(f.Message) {
-				records = append(records, Record{Kind: RecordRemove, Queue: q.id, Number: f.Entry.Number()})
+				records = append(records, Record{
+					Kind: RecordRemove, Queue: q.id, Number: f.Entry.Number(), Priority: f.Message.Priority,
+				})
 			}
 			q.broker().memory.release(f.Message)
 		case queue.EffectDead:

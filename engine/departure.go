@@ -155,9 +155,12 @@ func (q *boundQueue) enterMove(d departure, moved *queue.Message, targets []*bou
 		}
 	}
 	if last := len(records) - 1; from && last >= 0 {
-		records[last].Kind, records[last].From, records[last].FromNumber = RecordMove, q.id, d.entry.Number()
+		r := &records[last]
+		r.Kind, r.From, r.FromNumber, r.Priority = RecordMove, q.id, d.entry.Number(), d.message.Priority
 	} else if from {
-		records = append(records, Record{Kind: RecordRemove, Queue: q.id, Number: d.entry.Number()})
+		records = append(records, Record{
+			Kind: RecordRemove, Queue: q.id, Number: d.entry.Number(), Priority: d.message.Priority,
+		})
 	}
 	return q.broker().committer.enter(records, &s) == nil
 }
@@ -189,7 +192,9 @@ func (q *boundQueue) drop(d departure, reason string) {
 	number := d.entry.Number()
 	q.guard.enter()
 	if q.holds(d.message) && !q.deleted {
-		b.committer.enter([]Record{{Kind: RecordRemove, Queue: q.id, Number: number}}, nil)
+		b.committer.enter([]Record{{
+			Kind: RecordRemove, Queue: q.id, Number: number, Priority: d.message.Priority,
+		}}, nil)
 	}
 	after := q.finish(d.entry)
 	q.guard.leave()

@@ -13,7 +13,7 @@ type nullStore struct{}
 
 func (nullStore) Recover() (engine.State, error) { return engine.State{}, nil }
 func (nullStore) Commit([]engine.Record) error   { return nil }
-func (nullStore) Load(engine.QueueID, uint64, int, int) ([]engine.Stored, error) {
+func (nullStore) Load(engine.QueueID, uint8, uint64, int, int) ([]engine.Stored, error) {
 	return nil, nil
 }
 

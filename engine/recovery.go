@@ -21,7 +21,7 @@ func (b *Broker) recover(store Store) error {
 	}
 	b.lastQueue.Store(uint64(state.LastQueue))
 	b.committer = newCommitter(store, b.limits, state.LastNumber, b.observer.StoreFailed)
-	for _, d := range state.Queues {
+	for i, d := range state.Queues {
 		a := b.names.get(d.Address)
 		if a == nil {
 			a = &address{
@@ -37,7 +37,7 @@ func (b *Broker) recover(store Store) error {
 		}
 		a.place(q)
 		b.totals.queues.Add(1)
-		if err := q.load(store); err != nil {
+		if err := q.load(store, state.Summaries[i].Levels); err != nil {
 			return fmt.Errorf("store: queue %s::%s: load: %w", a.name, q.name, err)
 		}
 	}
@@ -45,25 +45,28 @@ func (b *Broker) recover(store Store) error {
 }
 
 // load brings back the messages of a queue.
-func (q *boundQueue) load(store Store) error {
+func (q *boundQueue) load(store Store, levels []Level) error {
 	b := q.broker()
-	for from := uint64(0); ; {
-		entries, err := store.Load(q.id, from, loadEntries, loadBytes)
-		if err != nil {
-			return err
+	for _, l := range levels {
+		for from := l.Head; ; {
+			entries, err := store.Load(q.id, l.Priority, from, loadEntries, loadBytes)
+			if err != nil {
+				return err
+			}
+			if len(entries) == 0 {
+				break
+			}
+			for _, s := range entries {
+				b.memory.force(cost(s.Message, 1))
+				s.Message.Hold(1)
+				// The time is 0: what has expired meanwhile leaves when the keeper runs.
+				q.carryOut(q.core.Insert(queue.Arrival{
+					Message: s.Message, Number: s.Number, Count: s.Count, Base: s.Base, Annotations: s.Annotations,
+					Acquired: s.Count > 0,
+				}, 0, nil), nil)
+			}
+			from = entries[len(entries)-1].Number + 1
 		}
-		if len(entries) == 0 {
-			return nil
-		}
-		for _, s := range entries {
-			b.memory.force(cost(s.Message, 1))
-			s.Message.Hold(1)
-			// The time is 0: what has expired meanwhile leaves when the keeper runs.
-			q.carryOut(q.core.Insert(queue.Arrival{
-				Message: s.Message, Number: s.Number, Count: s.Count, Base: s.Base, Annotations: s.Annotations,
-				Acquired: s.Count > 0,
-			}, 0, nil), nil)
-		}
-		from = entries[len(entries)-1].Number + 1
 	}
+	return nil
 }

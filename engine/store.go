@@ -1,6 +1,10 @@
 package engine
 
-import "github.com/letomq/leto/engine/queue"
+import (
+	"errors"
+
+	"github.com/letomq/leto/engine/queue"
+)
 
 // Store keeps what must survive a restart. Its records are facts: applying one needs no clock, configuration or
 // randomness, and applying it again changes nothing. A record that names a queue that isn't defined, or an entry that
@@ -10,15 +14,19 @@ import "github.com/letomq/leto/engine/queue"
 type Store interface {
 	// Recover returns what is stored. It is called once, before anything else.
 	Recover() (State, error)
-	// Commit makes all records hold, in their order, or none, and returns when they do. After an error the store is
-	// broken: what of the batch holds is unknown and every later Commit fails. The records are not kept; the messages
-	// they point to may be, and are never changed.
+	// Commit makes all records hold, in their order, or none, and returns when they do. With ErrStoreFull none holds,
+	// and records that bring no message are still taken. After any other error the store is broken: what of the batch
+	// holds is unknown and every later Commit fails. The records are not kept; the messages they point to may be, and
+	// are never changed.
 	Commit(records []Record) error
-	// Load returns the entries of a queue in ascending order of number, from one number on: at most n, and no further
-	// once their payloads have reached that many bytes. At least one is returned if there is one. The messages are new
-	// structs, the caller's own; their payloads may be shared.
-	Load(q QueueID, from uint64, n, bytes int) ([]Stored, error)
+	// Load returns the entries of a queue that have a priority, in ascending order of number, from one number on: at
+	// most n, and no further once their payloads have reached that many bytes. At least one is returned if there is
+	// one. The messages are new structs, the caller's own; their payloads may be shared.
+	Load(q QueueID, priority uint8, from uint64, n, bytes int) ([]Stored, error)
 }
+
+// ErrStoreFull says that a store has no room for messages now. It goes on when there is space again.
+var ErrStoreFull = errors.New("store: no space for messages")
 
 // QueueID names a durable queue in the store. It is never used again for another queue.
 type QueueID uint64
@@ -26,8 +34,9 @@ type QueueID uint64
 // State is what a store holds besides entries.
 type State struct {
 	Queues     []Definition
-	LastQueue  QueueID // highest ever defined
-	LastNumber uint64  // highest ever enqueued, in any queue
+	Summaries  []Summary // of the queues, at the same places
+	LastQueue  QueueID   // highest ever defined
+	LastNumber uint64    // highest ever enqueued, in any queue
 }
 
 // Definition is a durable queue.
@@ -41,6 +50,20 @@ type Definition struct {
 	Link      string
 }
 
+// Summary is what a store knows of a queue without reading its entries.
+type Summary struct {
+	Entries uint64
+	Bytes   int64   // of their payloads
+	Levels  []Level // those that have entries, the highest priority first
+}
+
+// Level is the entries of a queue that have one priority.
+type Level struct {
+	Priority uint8 // 0..9
+	Entries  uint64
+	Head     uint64 // no entry has a lower number
+}
+
 // Record is one fact.
 type Record struct {
 	Kind        RecordKind
@@ -48,6 +71,7 @@ type Record struct {
 	Number      uint64
 	From        QueueID // move: where the entry comes from, and
 	FromNumber  uint64  // its number there
+	Priority    uint8   // remove, count, move: what the entry was enqueued with; a move doesn't change it
 	Count, Base uint32  // enqueue, move, count: as in queue.Arrival, absolute
 	Annotations []queue.Annotation
 	Message     *queue.Message // enqueue; move: the same payload under what is now its header

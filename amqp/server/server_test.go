@@ -16,7 +16,7 @@ type forgetful struct{}
 
 func (forgetful) Recover() (engine.State, error) { return engine.State{}, nil }
 func (forgetful) Commit([]engine.Record) error   { return nil }
-func (forgetful) Load(engine.QueueID, uint64, int, int) ([]engine.Stored, error) {
+func (forgetful) Load(engine.QueueID, uint8, uint64, int, int) ([]engine.Stored, error) {
 	return nil, nil
 }
 

@@ -5,6 +5,7 @@ import (
 	"slices"
 
 	"github.com/letomq/leto/engine"
+	"github.com/letomq/leto/engine/queue"
 )
 
 // entries is one queue: its entries by number. Entries come in ascending order and leave mostly from the front, so
@@ -62,12 +63,12 @@ func (q *entries) remove(number uint64) bool {
 	return true
 }
 
-func (q *entries) load(from uint64, n, bytes int) []engine.Stored {
+func (q *entries) load(priority uint8, from uint64, n, bytes int) []engine.Stored {
 	i, _ := q.search(from)
 	var found []engine.Stored
 	for ; i < len(q.all) && len(found) < n; i++ {
 		e := q.all[i]
-		if e.Message == nil {
+		if e.Message == nil || level(e.Message) != priority {
 			continue
 		}
 		e.Message = e.Message.Fresh()
@@ -77,4 +78,30 @@ func (q *entries) load(from uint64, n, bytes int) []engine.Stored {
 		}
 	}
 	return found
+}
+
+// level returns a message's priority as one of ten.
+func level(m *queue.Message) uint8 { return min(m.Priority, 9) }
+
+func (q *entries) summary() engine.Summary {
+	var s engine.Summary
+	var levels [10]engine.Level
+	for _, e := range q.all {
+		if e.Message == nil {
+			continue
+		}
+		s.Entries++
+		s.Bytes += int64(e.Message.Size())
+		l := &levels[level(e.Message)]
+		if l.Entries++; l.Entries == 1 {
+			l.Head = e.Number
+		}
+	}
+	for p := 9; p >= 0; p-- {
+		if levels[p].Entries > 0 {
+			levels[p].Priority = uint8(p)
+			s.Levels = append(s.Levels, levels[p])
+		}
+	}
+	return s
 }

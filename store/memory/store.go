@@ -12,7 +12,7 @@ import (
 type Store struct {
 	mu     sync.Mutex
 	queues map[engine.QueueID]*entries
-	state  engine.State // without Queues
+	state  engine.State // without Queues and Summaries
 }
 
 var _ engine.Store = (*Store)(nil)
@@ -29,6 +29,9 @@ func (s *Store) Recover() (engine.State, error) {
 		state.Queues = append(state.Queues, q.definition)
 	}
 	slices.SortFunc(state.Queues, func(a, b engine.Definition) int { return cmp.Compare(a.ID, b.ID) })
+	for _, d := range state.Queues {
+		state.Summaries = append(state.Summaries, s.queues[d.ID].summary())
+	}
 	return state, nil
 }
 
@@ -79,13 +82,13 @@ func (s *Store) apply(r *engine.Record) {
 	}
 }
 
-// Load returns entries of a queue.
-func (s *Store) Load(id engine.QueueID, from uint64, n, bytes int) ([]engine.Stored, error) {
+// Load returns entries of a queue that have a priority.
+func (s *Store) Load(id engine.QueueID, priority uint8, from uint64, n, bytes int) ([]engine.Stored, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	q := s.queues[id]
 	if q == nil {
 		return nil, nil
 	}
-	return q.load(from, n, bytes), nil
+	return q.load(priority, from, n, bytes), nil
 }

@@ -34,6 +34,7 @@ func Run(t *testing.T, open func(t *testing.T) Store) {
 		{"records may be applied again", testAgain},
 		{"numbers and queue ids are never forgotten", testLast},
 		{"load goes by number, count and bytes", testLoad},
+		{"each priority is a level of its own", testLevels},
 		{"load runs beside commit", testConcurrent},
 		{"many entries come and go", testChurn},
 	} {
@@ -75,12 +76,15 @@ func (s *subject) restart() engine.State {
 
 func (s *subject) load(q engine.QueueID, from uint64, n, bytes int) []engine.Stored {
 	s.t.Helper()
-	entries, err := s.store.Load(q, from, n, bytes)
+	entries, err := s.store.Load(q, usual, from, n, bytes)
 	if err != nil {
 		s.t.Fatalf("load: %v", err)
 	}
 	return entries
 }
+
+// usual is the priority of entries where none is named.
+const usual = queue.DefaultPriority
 
 // expect checks which numbers a queue has.
 func (s *subject) expect(q engine.QueueID, numbers ...uint64) {
@@ -107,11 +111,11 @@ func enqueue(id engine.QueueID, number uint64) engine.Record {
 }
 
 func remove(id engine.QueueID, number uint64) engine.Record {
-	return engine.Record{Kind: engine.RecordRemove, Queue: id, Number: number}
+	return engine.Record{Kind: engine.RecordRemove, Queue: id, Number: number, Priority: usual}
 }
 
 func message(payload string) *queue.Message {
-	return &queue.Message{Payload: []byte(payload), Durable: true, Priority: 4, Address: "a"}
+	return &queue.Message{Payload: []byte(payload), Durable: true, Priority: usual, Address: "a"}
 }
 
 func testEmpty(t *testing.T, s *subject) {
@@ -157,7 +161,10 @@ func testFields(t *testing.T, s *subject) {
 	if len(state.Queues) != 1 || state.Queues[0] != d {
 		t.Errorf("definition = %+v, want %+v", state.Queues, d)
 	}
-	got := s.load(7, 0, 10, 1000)
+	got, err := s.store.Load(7, 9, 0, 10, 1000)
+	if err != nil {
+		t.Fatalf("load: %v", err)
+	}
 	want := engine.Stored{Number: 9, Count: 3, Base: 2, Annotations: annotations, Message: m.Fresh()}
 	if len(got) != 1 || !reflect.DeepEqual(got[0], want) {
 		t.Errorf("entry = %+v\nwant %+v", got, want)
@@ -181,8 +188,8 @@ func testCount(t *testing.T, s *subject) {
 	s.recover()
 	s.commit(define(1), enqueue(1, 1))
 	add := []queue.Annotation{{Key: "x-opt-a", Value: "1"}}
-	s.commit(engine.Record{Kind: engine.RecordCount, Queue: 1, Number: 1, Count: 5})
-	s.commit(engine.Record{Kind: engine.RecordCount, Queue: 1, Number: 1, Count: 6, Base: 1, Annotations: add})
+	s.commit(engine.Record{Kind: engine.RecordCount, Queue: 1, Number: 1, Priority: usual, Count: 5})
+	s.commit(engine.Record{Kind: engine.RecordCount, Queue: 1, Number: 1, Priority: usual, Count: 6, Base: 1, Annotations: add})
 	s.restart()
 	got := s.load(1, 0, 1, 1)
 	if len(got) != 1 || got[0].Count != 6 || got[0].Base != 1 || !reflect.DeepEqual(got[0].Annotations, add) {
@@ -195,7 +202,7 @@ func testMove(t *testing.T, s *subject) {
 	s.commit(define(1), define(2), enqueue(1, 1), enqueue(1, 2))
 	dead := message("m1").Moved("q2")
 	s.commit(engine.Record{
-		Kind: engine.RecordMove, From: 1, FromNumber: 1, Queue: 2, Number: 3, Count: 4, Base: 4, Message: dead,
+		Kind: engine.RecordMove, From: 1, FromNumber: 1, Priority: usual, Queue: 2, Number: 3, Count: 4, Base: 4, Message: dead,
 	})
 	s.restart()
 	s.expect(1, 2)
@@ -206,7 +213,7 @@ func testMove(t *testing.T, s *subject) {
 	}
 	// into a queue that is gone: the entry is gone too, as if it had been deleted there
 	s.commit(engine.Record{Kind: engine.RecordDelete, Queue: 2})
-	s.commit(engine.Record{Kind: engine.RecordMove, From: 1, FromNumber: 2, Queue: 2, Number: 4, Message: dead})
+	s.commit(engine.Record{Kind: engine.RecordMove, From: 1, FromNumber: 2, Priority: usual, Queue: 2, Number: 4, Message: dead})
 	s.expect(1)
 	s.expect(2)
 }
@@ -238,7 +245,7 @@ func testUnknown(t *testing.T, s *subject) {
 func testAgain(t *testing.T, s *subject) {
 	s.recover()
 	batch := []engine.Record{
-		define(1), enqueue(1, 1), enqueue(1, 2), {Kind: engine.RecordCount, Queue: 1, Number: 1, Count: 2}, remove(1, 2),
+		define(1), enqueue(1, 1), enqueue(1, 2), {Kind: engine.RecordCount, Queue: 1, Number: 1, Priority: usual, Count: 2}, remove(1, 2),
 	}
 	s.commit(batch...)
 	s.commit(batch...)
@@ -303,7 +310,7 @@ func testConcurrent(t *testing.T, s *subject) {
 				return
 			default:
 			}
-			got, err := s.store.Load(1, 0, 5, 1000)
+			got, err := s.store.Load(1, usual, 0, 5, 1000)
 			if err != nil || len(got) == 0 || got[0].Number != 1 {
 				t.Errorf("load = %v, %v, want entry 1 first", got, err)
 				return
@@ -334,4 +341,47 @@ func testChurn(t *testing.T, s *subject) {
 	s.expect(1, want...)
 	s.restart()
 	s.expect(1, want...)
+}
+
+func testLevels(t *testing.T, s *subject) {
+	s.recover()
+	leveled := func(number uint64, priority uint8) engine.Record {
+		r := enqueue(1, number)
+		r.Message.Priority = priority
+		return r
+	}
+	s.commit(define(1), leveled(1, 0), leveled(2, 9), leveled(3, 4), leveled(4, 200), leveled(5, 9))
+	s.commit(engine.Record{Kind: engine.RecordRemove, Queue: 1, Number: 2, Priority: 9})
+	for range 2 {
+		for priority, want := range map[uint8][]uint64{0: {1}, 4: {3}, 5: nil, 9: {4, 5}} {
+			got, err := s.store.Load(1, priority, 0, 10, 1000)
+			if err != nil {
+				t.Fatalf("load: %v", err)
+			}
+			if !slices.Equal(numbers(got), want) {
+				t.Errorf("priority %d has %v, want %v", priority, numbers(got), want)
+			}
+		}
+		state := s.restart()
+		got := state.Summaries[0]
+		for i := range got.Levels { // the head may be lower than it has to be
+			if want := [...]uint64{4, 3, 1}[i]; got.Levels[i].Head > want {
+				t.Errorf("head %d of level %d, want at most %d", got.Levels[i].Head, i, want)
+			}
+			got.Levels[i].Head = 0
+		}
+		want := engine.Summary{Entries: 4, Bytes: 8, Levels: []engine.Level{
+			{Priority: 9, Entries: 2}, {Priority: 4, Entries: 1}, {Priority: 0, Entries: 1},
+		}}
+		if !reflect.DeepEqual(got, want) {
+			t.Errorf("summary = %+v, want %+v", got, want)
+		}
+	}
+}
+
+func numbers(entries []engine.Stored) (all []uint64) {
+	for _, e := range entries {
+		all = append(all, e.Number)
+	}
+	return all
 }
