@@ -345,7 +345,9 @@ func (x *machine) structure() {
 	if q.barred != nil {
 		for j := range q.barred.n {
 			barred++
-			if e := q.barred.at(j); e.state != stateBarred || len(e.more.barred) == 0 {
+			e := q.barred.at(j)
+			present := slices.ContainsFunc(e.more.barred, func(c *Consumer) bool { return !c.gone })
+			if e.state != stateBarred || !present {
 				x.fatal("entry %d is in the barred list without reason", e.number)
 			}
 		}

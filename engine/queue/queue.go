@@ -99,14 +99,14 @@ func (q *Queue) add(e *Entry, now int64, fx []Effect) []Effect {
 		q.expiry.put(e)
 	}
 	q.waiting++
-	if q.waiting == 1 && q.turn != nil && q.browsers == nil { // nobody is before it: hand it over
+	if q.turn != nil && q.browsers == nil { // who has credit can have nothing that waits already: hand it over
 		return q.give(q.turn, e, fx)
 	}
 	q.ready.put(e)
 	for _, b := range q.browsers {
 		b.view.late(e)
 	}
-	if q.turn == nil && q.browsers == nil {
+	if q.browsers == nil {
 		return fx
 	}
 	return q.dispatch(now, fx)
