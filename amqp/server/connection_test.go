@@ -9,6 +9,7 @@ import (
 	"os"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -22,16 +23,24 @@ import (
 // gate is a store whose commits wait until it is opened.
 type gate struct {
 	forgetful
+	engaged atomic.Bool // else it is as open
 	once    sync.Once
 	open    chan struct{}
 	waiting chan struct{} // a commit has arrived
 }
 
-func newGate() *gate { return &gate{open: make(chan struct{}), waiting: make(chan struct{}, 1)} }
+func newGate() *gate {
+	g := &gate{open: make(chan struct{}), waiting: make(chan struct{}, 1)}
+	g.engaged.Store(true)
+	return g
+}
 
 func (g *gate) release() { g.once.Do(func() { close(g.open) }) }
 
 func (g *gate) Commit(records []engine.Record) error {
+	if !g.engaged.Load() {
+		return nil
+	}
 	select {
 	case g.waiting <- struct{}{}:
 	default:

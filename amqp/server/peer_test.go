@@ -536,6 +536,18 @@ func (p *peer) put(handle uint32, message []byte) {
 	}
 }
 
+// accepted waits until n deliveries have been accepted, one by one or in ranges.
+func (p *peer) accepted(n int) {
+	p.t.Helper()
+	for n > 0 {
+		d, _ := await[codec.Disposition](p)
+		if d.Role != codec.RoleReceiver || !d.Settled || d.State.Kind != codec.StateAccepted {
+			p.t.Fatalf("disposition is %+v", d)
+		}
+		n -= int(d.Last.Or(d.First)-d.First) + 1
+	}
+}
+
 // dispose gives outcomes to deliveries first to last.
 func (p *peer) dispose(first, last uint32, settled bool, outcome codec.Outcome) {
 	p.t.Helper()
