@@ -59,14 +59,14 @@ func (q *boundQueue) carryOut(fx []queue.Effect, o *Outcome) aftermath {
 		case queue.EffectCounted:
 			if q.holds(f.Message) {
 				records = append(records, Record{
-					Kind: RecordCount, Queue: q.id, Number: f.Entry.Number(), Priority: f.Message.Priority,
+					Kind: RecordCount, Queue: q.id, Number: f.Entry.Number(), Priority: f.Entry.Priority(),
 					Count: f.Entry.Count(), Base: f.Entry.Base(), Annotations: f.Entry.Annotations(),
 				})
 			}
 		case queue.EffectGone:
 			if f.Cause != queue.CauseFinished && !q.deleted && q.holds(f.Message) {
 				records = append(records, Record{
-					Kind: RecordRemove, Queue: q.id, Number: f.Entry.Number(), Priority: f.Message.Priority,
+					Kind: RecordRemove, Queue: q.id, Number: f.Entry.Number(), Priority: f.Entry.Priority(),
 				})
 			}
 			q.broker().memory.release(f.Message)

@@ -1,6 +1,7 @@
 package engine
 
 import (
+	"errors"
 	"fmt"
 	"sync"
 	"sync/atomic"
@@ -53,8 +54,11 @@ type step struct {
 	annotations []queue.Annotation
 	source      *boundQueue
 	entry       *queue.Entry
-	stored      bool // some record of the window belongs to it
+	from, to    int // the records of the window that belong to it
 }
+
+// stored reports whether records belong to the step.
+func (s *step) stored() bool { return s.to > s.from }
 
 type stepKind uint8
 
@@ -117,7 +121,7 @@ func (c *committer) enter(records []Record, s *step) error {
 			}
 			w.bytes += int64(s.message.Size())
 		}
-		s.stored = len(records) > 0
+		s.from, s.to = len(w.records), len(w.records)+len(records)
 		w.steps = append(w.steps, *s)
 	}
 	w.records = append(w.records, records...)
@@ -145,18 +149,40 @@ func (c *committer) run() {
 		err := c.err
 		c.mu.Unlock()
 
+		full := false
 		if err == nil && len(w.records) > 0 {
-			if err = c.store.Commit(w.records); err != nil {
+			if full, err = c.commit(w); err != nil {
 				err = c.fail(err)
 			}
 		}
-		w.carryOut(err)
+		w.carryOut(full, err)
 		w.reset()
 
 		c.mu.Lock()
 		c.spare = w
 		c.mu.Unlock()
 	}
+}
+
+// commit writes a window. When the store is full, it writes what brings no new message: settlements free space.
+func (c *committer) commit(w *window) (full bool, err error) {
+	err = c.store.Commit(w.records)
+	if !errors.Is(err, ErrStoreFull) {
+		return false, err
+	}
+	rest := make([]Record, 0, len(w.records))
+	next := 0
+	for i := range w.steps {
+		if s := &w.steps[i]; s.kind == stepPublish && s.stored() {
+			rest = append(rest, w.records[next:s.from]...)
+			next = s.to
+		}
+	}
+	rest = append(rest, w.records[next:]...)
+	if len(rest) == 0 {
+		return true, nil
+	}
+	return true, c.store.Commit(rest)
 }
 
 func (c *committer) fail(err error) error {
@@ -196,14 +222,18 @@ func (w *window) reset() {
 // batchMax is how many messages for one queue become visible under one hold of its guard.
 const batchMax = 64
 
-// carryOut does what waited for the commit. With an error, what has records in it is given up.
-func (w *window) carryOut(err error) {
+// carryOut does what waited for the commit. With a full store new messages that were to be stored are given up, with an
+// error all that has records.
+func (w *window) carryOut(full bool, err error) {
+	lost := func(s *step) bool {
+		return s.stored() && (err != nil || full && s.kind == stepPublish) || err != nil && s.kind == stepSettled
+	}
 	for steps := w.steps; len(steps) > 0; {
 		n := 1
 		s := &steps[0]
 		switch {
-		case err != nil && (s.stored || s.kind == stepSettled):
-			s.giveUp()
+		case lost(s):
+			s.giveUp(err)
 		case s.kind == stepSettled:
 			s.sink.Settled(s.ticket)
 		case s.kind == stepMove:
@@ -215,7 +245,7 @@ func (w *window) carryOut(err error) {
 			s.producer.confirm(s.ticket, Result{Verdict: Accepted})
 		default:
 			for n < len(steps) && n < batchMax && steps[n].kind == stepPublish && steps[n].target == s.target &&
-				(err == nil || !steps[n].stored) {
+				!lost(&steps[n]) {
 				n++
 			}
 			s.target.appear(steps[:n])
@@ -227,8 +257,9 @@ func (w *window) carryOut(err error) {
 	}
 }
 
-// giveUp ends a step whose commit failed. A settlement isn't confirmed: whether it holds is unknown.
-func (s *step) giveUp() {
+// giveUp ends a step whose commit failed, or that a full store refused. A settlement isn't confirmed: whether it holds
+// is unknown.
+func (s *step) giveUp(err error) {
 	if s.kind != stepPublish {
 		return
 	}
@@ -238,5 +269,17 @@ func (s *step) giveUp() {
 	if s.target != nil {
 		s.target.forgo(s.message)
 	}
-	s.producer.confirm(s.ticket, rejected(s.message.Address, reasonStore, nil))
+	reason := reasonStore
+	if err == nil {
+		reason = reasonStoreFull
+	}
+	s.producer.confirm(s.ticket, rejected(s.at(), reason, nil))
+}
+
+// at returns the name of the first queue that a step's message is for.
+func (s *step) at() string {
+	if s.target != nil {
+		return s.target.name
+	}
+	return s.targets[0].name
 }

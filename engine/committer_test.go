@@ -230,6 +230,47 @@ func TestFailedStore(t *testing.T) {
 	})
 }
 
+// A store without space refuses messages and takes settlements, which make space; then it goes on.
+func TestFullStore(t *testing.T) {
+	store := &watchedStore{}
+	inWorldOn(t, engine.Options{}, store, func(t *testing.T, w *world) {
+		p := w.producer("q")
+		p.send(true, "a", "b", "c")
+		c := w.consumer("q")
+		ds := c.take(3)
+		resume := store.hold()
+		store.fail(engine.ErrStoreFull)
+		p.start(msg("first", true)) // a window of its own
+		synctest.Wait()
+		c.Settle(settlements(ds[0]), accepted, 1)
+		p.start(msg("x", true))
+		c.Settle(settlements(ds[1]), rejected, 2)
+		p.start(msg("y", false)) // transient, but behind the others
+		c.Settle(settlements(ds[2]), failed, 3)
+		resume()
+		synctest.Wait()
+		for ticket, want := range map[uint64]engine.OutcomeKind{4: engine.Rejected, 5: engine.Rejected, 6: engine.Accepted} {
+			if got := p.results[ticket]; got.Verdict != want || want == engine.Rejected &&
+				(got.Condition != "amqp:resource-limit-exceeded" || got.Reason != "store-full" || got.Queue != "q") {
+				t.Errorf("publish %d = %+v, want %s", ticket, got, want)
+			}
+		}
+		if !slices.Equal(c.settled, []uint64{1, 2, 3}) {
+			t.Errorf("settled %v, want all", c.settled)
+		}
+		if len(w.failures) != 0 {
+			t.Errorf("failures: %v, want none", w.failures)
+		}
+		w.expectQueue("q", "c+1", "y")
+		w.expectQueue("DLQ", "b+1")
+		store.fail(nil)
+		p.send(true, "z")
+		w.restart()
+		w.expectQueue("q", "c+1", "z")
+		w.expectQueue("DLQ", "b+1")
+	})
+}
+
 func TestClosedBrokerTakesNothing(t *testing.T) {
 	inWorld(t, engine.Options{}, func(t *testing.T, w *world) {
 		p, c := w.producer("q"), w.consumer("q")

@@ -156,10 +156,10 @@ func (q *boundQueue) enterMove(d departure, moved *queue.Message, targets []*bou
 	}
 	if last := len(records) - 1; from && last >= 0 {
 		r := &records[last]
-		r.Kind, r.From, r.FromNumber, r.Priority = RecordMove, q.id, d.entry.Number(), d.message.Priority
+		r.Kind, r.From, r.FromNumber, r.Priority = RecordMove, q.id, d.entry.Number(), d.entry.Priority()
 	} else if from {
 		records = append(records, Record{
-			Kind: RecordRemove, Queue: q.id, Number: d.entry.Number(), Priority: d.message.Priority,
+			Kind: RecordRemove, Queue: q.id, Number: d.entry.Number(), Priority: d.entry.Priority(),
 		})
 	}
 	return q.broker().committer.enter(records, &s) == nil
@@ -193,7 +193,7 @@ func (q *boundQueue) drop(d departure, reason string) {
 	q.guard.enter()
 	if q.holds(d.message) && !q.deleted {
 		b.committer.enter([]Record{{
-			Kind: RecordRemove, Queue: q.id, Number: number, Priority: d.message.Priority,
+			Kind: RecordRemove, Queue: q.id, Number: number, Priority: d.entry.Priority(),
 		}}, nil)
 	}
 	after := q.finish(d.entry)

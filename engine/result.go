@@ -9,6 +9,7 @@ const (
 	reasonMemory     = "memory"
 	reasonQueues     = "queues"
 	reasonStore      = "store"
+	reasonStoreFull  = "store-full"
 )
 
 // rejected returns the verdict over a message that queue, or the address of that name, doesn't take.
@@ -27,6 +28,8 @@ func rejected(queue, reason string, err error) Result {
 		r.Condition, r.Description = "amqp:resource-limit-exceeded", "memory limit of the broker is reached"
 	case reasonQueues:
 		r.Condition, r.Description = "amqp:resource-limit-exceeded", "queue limit of the broker is reached"
+	case reasonStoreFull:
+		r.Condition, r.Description = "amqp:resource-limit-exceeded", "store has no space"
 	case reasonStore:
 		r.Condition, r.Description = "amqp:internal-error", "store has failed"
 	}

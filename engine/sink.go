@@ -46,5 +46,5 @@ type Result struct {
 	Condition   string      // Rejected: the AMQP error condition, and in words:
 	Description string
 	Queue       string // Rejected: the queue or address that refused
-	Reason      string // Rejected: why, as one word: not-found, not-allowed, invalid, memory, queues, deleted, store
+	Reason      string // Rejected: why, as one word: not-found, not-allowed, invalid, memory, queues, deleted, store, store-full
 }

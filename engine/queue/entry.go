@@ -39,6 +39,9 @@ func (e *Entry) Number() uint64 { return e.number }
 // Message returns the message, nil once the entry is gone.
 func (e *Entry) Message() *Message { return e.message }
 
+// Priority returns the priority that the entry waits with: 0..9.
+func (e *Entry) Priority() uint8 { return e.priority }
+
 // Count returns how many attempts have failed.
 func (e *Entry) Count() uint32 { return e.count }
 
