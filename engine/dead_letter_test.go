@@ -1,6 +1,7 @@
 package engine_test
 
 import (
+	"math"
 	"strings"
 	"testing"
 	"time"
@@ -210,6 +211,20 @@ func TestManyQueuesExpireInTime(t *testing.T) {
 				t.Fatalf("after %d s: %d expired, want %d", s, got, want)
 			}
 		}
+	})
+}
+
+// An expiry at the end of time is waited for without haste.
+func TestExpiryAtTheEndOfTime(t *testing.T) {
+	inWorld(t, engine.Options{}, func(t *testing.T, w *world) {
+		p := w.producer("q")
+		for _, at := range []int64{math.MaxInt64, math.MaxInt64 / 1_000_000, 253_402_300_799_999} {
+			m := msg("a", false)
+			m.Expiry = at
+			p.publish(m)
+		}
+		later(100 * 24 * time.Hour)
+		w.expectQueue("q", "a", "a", "a")
 	})
 }
 

@@ -117,8 +117,8 @@ func (b *Broker) keep() {
 			continue
 		}
 		wait := time.Hour
-		if at != 0 {
-			wait = min(wait, time.Duration(at-b.now())*time.Millisecond)
+		if left := at - b.now(); at != 0 && left < wait.Milliseconds() { // in milliseconds: it may be too far away to be a Duration
+			wait = time.Duration(left) * time.Millisecond
 		}
 		timer.Reset(wait)
 		select {
