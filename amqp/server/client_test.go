@@ -203,9 +203,11 @@ func (c *client) handle(ev *amqp.Event) {
 	case amqp.EventEnded:
 		ev.Session.End(nil)
 	case amqp.EventOutcome:
-		o := ev.State.Outcome
-		o.Annotations = nil
-		e.outcomes[ev.RefN] = o
+		if e.outcomes != nil {
+			o := ev.State.Outcome
+			o.Annotations = nil
+			e.outcomes[ev.RefN] = o
+		}
 	case amqp.EventTransfer:
 		if ev.First {
 			e.partial = e.partial[:0]

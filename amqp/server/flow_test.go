@@ -68,7 +68,6 @@ func TestCase104_OneConsumerThatStopsHoldsUpNobody(t *testing.T) {
 }
 
 func TestCase143_DrainOfAnEmptyQueue(t *testing.T) {
-	// Also 145: the answer says drain, and 146: the count goes on.
 	r := start(t, nil)
 	p := r.opened("c")
 	p.receiver(0, "q", 0)
@@ -86,6 +85,20 @@ func TestCase143_DrainOfAnEmptyQueue(t *testing.T) {
 	p.quiet(codec.CodeTransfer)
 	p.credit(0, 1<<31+10, 1, false)
 	p.receive()
+}
+
+func TestCase145_AnswerSaysDrain(t *testing.T) {
+	r := start(t, nil)
+	p := r.opened("c")
+	p.receiver(0, "q", 0)
+	p.barrier()
+	p.flows()
+	p.credit(0, 0, 10, true)
+	p.barrier()
+	flows := p.flows()
+	if len(flows) != 1 || !flows[0].Drain || flows[0].Echo || flows[0].LinkCredit != codec.Some(uint32(0)) {
+		t.Errorf("flows are %+v", flows)
+	}
 }
 
 func TestCase146_DrainCountsOn(t *testing.T) {

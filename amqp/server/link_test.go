@@ -606,6 +606,18 @@ func TestCase136_ConsumersMaximum(t *testing.T) {
 	p.receive()
 }
 
+func TestCase137_IdleLinksStay(t *testing.T) {
+	clock := newClock()
+	r := start(t, clock.use)
+	p := r.opened("c")
+	p.sender(0, "q")
+	p.receiver(1, "q", 10)
+	clock.advance(24 * 3600 * 1000)
+	p.quiet(codec.CodeDetach)
+	p.put(0, data("x"))
+	p.receive()
+}
+
 func TestCase140_QueryPartsBelongToTheName(t *testing.T) {
 	r := start(t, nil)
 	p := r.opened("c")

@@ -104,37 +104,50 @@ func TestCase171_BrokerInterleavesLinks(t *testing.T) {
 }
 
 func TestCase172_EmptyLastFrame(t *testing.T) {
-	// Also 173: more left out, and 275: the message is delivered once.
+	inChunks(t, data("x"), nil)
+	inChunks(t, nil, data("x"), nil, nil)
+}
+
+func TestCase173_MoreLeftOut(t *testing.T) {
+	inChunks(t, data("x"))
+	inChunks(t, nil, data("x"))
+}
+
+func TestCase275_EmptyLastFrameOfAStream(t *testing.T) {
+	inChunks(t, data("x")[:3], nil, data("x")[3:4], data("x")[4:], nil)
+}
+
+// inChunks sends a message in frames of the given payloads; the last one's list
+// ends before more. It must arrive once.
+func inChunks(t *testing.T, chunks ...[]byte) {
+	t.Helper()
 	r := start(t, nil)
 	p := r.opened("c")
 	p.sender(0, "q")
-	for i, chunks := range [][][]byte{
-		{data("x"), nil},
-		{nil, data("x")},
-		{nil, data("x"), nil, nil},
-		{data("x")[:3], nil, data("x")[3:], nil},
-	} {
-		x := p.transfer(0, false)
-		for j, chunk := range chunks {
-			x.More = j < len(chunks)-1
-			if !x.More { // null instead of false: the trimmed list ends before it
-				fields := []byte{0x52, 0} // handle
-				p.count().frames++
-				p.write(rawFrame(0, 0, append(append([]byte{0, 0x53, 0x14, 0xc0, byte(1 + len(fields)), 1}, fields...), chunk...)))
-				break
-			}
+	x := p.transfer(0, false)
+	for i, chunk := range chunks {
+		if i < len(chunks)-1 {
+			x.More = true
 			p.send(x, chunk)
 			x = &codec.Transfer{}
+			continue
 		}
-		if d, _ := await[codec.Disposition](p); d.State.Kind != codec.StateAccepted || d.First != uint32(i) {
-			t.Fatalf("disposition is %+v", d)
+		fields := []byte{0x52, 0} // handle
+		if i == 0 {               // delivery-id, delivery-tag
+			fields = append(fields, 0x52, 0, 0xa0, 1, 't')
 		}
+		n := byte(1)
+		if i == 0 {
+			n = 3
+		}
+		p.count().frames++
+		p.write(rawFrame(0, 0, append(append([]byte{0, 0x53, 0x14, 0xc0, byte(1 + len(fields)), n}, fields...), chunk...)))
 	}
+	p.accepted(1)
 	p.receiver(1, "q", 10)
-	for range 4 {
-		unchanged(t, data("x"), p.receive())
-	}
+	unchanged(t, data("x"), p.receive())
 	p.quiet(codec.CodeTransfer)
+	r.depth("q", 0, 1)
 }
 
 func TestCase176_ManySmallFramesAreCapped(t *testing.T) {
@@ -149,6 +162,32 @@ func TestCase176_ManySmallFramesAreCapped(t *testing.T) {
 		p.write(batch)
 	}
 	p.detached(amqp.ConditionTransferLimitExceeded)
+}
+
+func TestCase176_AByteAFrame(t *testing.T) {
+	// Memory is as large as the message, not as its frames.
+	r := start(t, nil)
+	p := r.opened("c")
+	p.sender(0, "q")
+	const n = 100_000
+	message := data(string(make([]byte, n)))
+	x := p.transfer(0, false)
+	x.More = true
+	p.send(x, message[:len(message)-n])
+	one := encode(0, &codec.Transfer{More: true}, []byte{0})
+	for sent := 0; sent < n-1000; sent += 1000 {
+		p.count().frames += 1000
+		p.write(bytes.Repeat(one, 1000))
+		p.barrier() // the window is open again
+		p.aside = nil
+	}
+	if s := r.server.Stats(); s.PartialBytes != int64(len(message)-1000) {
+		t.Errorf("partial bytes: %d", s.PartialBytes)
+	}
+	p.send(&codec.Transfer{}, make([]byte, 1000))
+	p.accepted(1)
+	p.receiver(1, "q", 1)
+	unchanged(t, message, p.receive())
 }
 
 func TestPartialMessagesShareABudget(t *testing.T) {
