@@ -1,6 +1,11 @@
 package journal
 
-import "errors"
+import (
+	"errors"
+	"fmt"
+	"sync"
+	"sync/atomic"
+)
 
 const (
 	// DefaultSegmentSize is used when Options name none.
@@ -8,6 +13,8 @@ const (
 	// MinSegmentSize and MaxSegmentSize are the limits of Options.SegmentSize.
 	MinSegmentSize = 64 << 10
 	MaxSegmentSize = 2 << 30
+
+	defaultOpenFiles = 64
 )
 
 // Options say how a journal is opened.
@@ -17,65 +24,112 @@ type Options struct {
 	StoreID     [16]byte // segments of other stores are refused
 	SegmentSize int64    // bytes, of segments that are made from now on; a multiple of 4096. 0: DefaultSegmentSize
 	Spares      int      // freed segments that are kept for use again; what is beyond is removed
-	OpenFiles   int      // sealed segments kept open for reading; 0: 64
+	OpenFiles   int      // segments kept open for reading; 0: 64
 	// From is where Replay will start. Everything from there on is checked, and has to be there without a gap. Zero:
-	// the first segment there is; segments that were freed since may be missing then.
+	// the first segment there is; segments between it and the last may have been freed.
 	From Position
+
+	inline bool // tests: no goroutine
 }
 
-// Journal is an open journal. Append, Flush and Begin are called by one goroutine; the other methods by any.
-type Journal struct{}
-
-// SegmentInfo describes a segment.
-type SegmentInfo struct {
-	Number     uint64
-	FirstIndex uint64 // of the first record in it, or the next one if it has none
-	Epoch      uint64
-	Size       int64 // bytes on the device
-	Sealed     bool  // nothing is appended to it any more
+func (o *Options) check() error {
+	if o.SegmentSize == 0 {
+		o.SegmentSize = DefaultSegmentSize
+	}
+	if o.OpenFiles <= 0 {
+		o.OpenFiles = defaultOpenFiles
+	}
+	if o.SegmentSize < MinSegmentSize || o.SegmentSize > MaxSegmentSize || o.SegmentSize%headerSize != 0 {
+		return fmt.Errorf("journal: segment size %d: not a multiple of %d from %d to %d", o.SegmentSize, headerSize,
+			MinSegmentSize, MaxSegmentSize)
+	}
+	return nil
 }
 
-var errNotBuilt = errors.New("journal: not built yet")
+// Journal is an open journal. Begin, Append, Flush and Close are called by one goroutine; the other methods by any.
+type Journal struct {
+	options  Options
+	files    *files
+	folder   *folder
+	preparer *preparer
+	group    group // the committer's
 
-// Open opens the journal in a folder, or a new one if there are no segments. It makes sure that what it can read is
-// on the device, checks everything from o.From on, and cuts off what a crash left of the last group. *CorruptError
-// says that more than that is wrong; nothing has been changed then.
-func Open(o Options) (*Journal, error) { return nil, errNotBuilt }
+	ended atomic.Pointer[error] // why nothing more is taken: ErrFailed or ErrClosed
 
-// Replay calls f with every record from a position on, in order, up to the end as it is at the call. An error of f
-// ends it and is returned. Segments that Replay reads must not be freed meanwhile.
-func (j *Journal) Replay(from Position, f func(Record) error) error { return errNotBuilt }
+	mu       sync.RWMutex
+	segments []segment // begun ones, by number. Appended to, else replaced
+	end      Position
+	epoch    uint64
+}
 
-// Begin starts a new segment in an epoch, which must not be lower than any before. It is called once, before anything
-// is appended.
-func (j *Journal) Begin(epoch uint64) error { return errNotBuilt }
+// usable returns why the journal takes nothing, or nil.
+func (j *Journal) usable() error {
+	if err := j.ended.Load(); err != nil {
+		return *err
+	}
+	return nil
+}
 
-// Append adds a record of KindWindow or KindPart to the group that the next Flush writes. The payload, which isn't
-// empty, is copied from its pieces. The returned Record says where the payload will be; it can be read from there
-// when the Flush has returned. After an error the whole group is dropped, and begins anew with the next Append.
-func (j *Journal) Append(kind Kind, payload ...[]byte) (Record, error) { return Record{}, errNotBuilt }
-
-// Flush writes the group and returns when it is on the device. On ErrFull nothing of it is in the journal. On
-// ErrFailed any prefix of it may be there after a restart.
-func (j *Journal) Flush() error { return errNotBuilt }
-
-// ReadAt fills b from a segment, which must hold flushed bytes there. It doesn't check them: Place has a checksum.
-func (j *Journal) ReadAt(segment uint64, offset int64, b []byte) error { return errNotBuilt }
+// fail ends the journal for good.
+func (j *Journal) fail(cause error) error {
+	err := fmt.Errorf("%w: %w", ErrFailed, cause)
+	j.ended.CompareAndSwap(nil, &err)
+	return j.usable()
+}
 
 // End returns the position behind the last record that was flushed.
-func (j *Journal) End() Position { return Position{} }
+func (j *Journal) End() Position {
+	j.mu.RLock()
+	defer j.mu.RUnlock()
+	return j.end
+}
 
-// Epoch returns the highest epoch in the journal.
-func (j *Journal) Epoch() uint64 { return 0 }
+// Epoch returns the highest epoch in the journal; 0 if it is new.
+func (j *Journal) Epoch() uint64 {
+	j.mu.RLock()
+	defer j.mu.RUnlock()
+	return j.epoch
+}
 
-// MaxPayload returns the length of the largest payload that fits into a segment.
-func (j *Journal) MaxPayload() int64 { return 0 }
+// MaxPayload returns the length of the largest payload that Append takes.
+func (j *Journal) MaxPayload() int64 { return j.options.SegmentSize - headerSize - recordHeader }
 
-// Segments returns the segments in order of their numbers.
-func (j *Journal) Segments() []SegmentInfo { return nil }
+// Close ends the journal. What was appended and not flushed is dropped. Unless the journal has failed, its last
+// segment gets an end, so that nothing has to be looked for behind it at the next start.
+func (j *Journal) Close() error {
+	failed := j.usable()
+	if errors.Is(failed, ErrClosed) {
+		return failed
+	}
+	j.group.drop(j)
+	var err error
+	if failed == nil {
+		err = j.seal()
+	}
+	j.ended.Store(&closed)
+	for _, p := range j.preparer.stop() {
+		_ = p.file.Close() // flushed
+		if failed == nil && err == nil {
+			err = j.folder.keep(p.number)
+		}
+	}
+	if j.group.reading != nil {
+		j.files.giveBack(j.group.reading)
+	}
+	j.files.close()
+	return err
+}
 
-// Free gives up a sealed segment. Nothing of it is in the journal when Free returns, also after a crash.
-func (j *Journal) Free(segment uint64) error { return errNotBuilt }
+var closed = ErrClosed
 
-// Close ends the journal. What was appended and not flushed is dropped.
-func (j *Journal) Close() error { return errNotBuilt }
+// seal writes an end of segment. Without room for it the journal is as good.
+func (j *Journal) seal() error {
+	if j.group.file == nil {
+		return nil
+	}
+	j.group.end()
+	if err := j.flush(); !errors.Is(err, ErrFull) {
+		return err
+	}
+	return nil
+}
