@@ -95,6 +95,10 @@ const (
 	// inputPause is how many bytes of answers a peer may leave unread before
 	// its input is left unread too.
 	inputPause = 1 << 20
+	// mailboxPause is how many deliveries may wait for a writer that waits for
+	// the peer, until the peer's input is left unread: many links together may
+	// have more, and links that come and go leave theirs behind.
+	mailboxPause = 16 * consumerWindow
 	// lingerTimeout is how long what a peer still sends is read and dropped
 	// after our last byte, so that a reset doesn't destroy it.
 	lingerTimeout = time.Second

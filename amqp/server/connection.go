@@ -41,7 +41,7 @@ type connection struct {
 
 	heard        atomic.Bool   // the peer has said something: the writer runs
 	writingSince atomic.Int64  // unix nanoseconds; 0: no write is under way
-	room         chan struct{} // capacity one: output was written
+	room         chan struct{} // capacity one: output was written, or letters were opened
 	dead         chan struct{} // closed when the writer has written its last
 	readDone     chan struct{} // closed when the reader has read its last
 }
@@ -138,7 +138,7 @@ func (c *connection) feed(b []byte) (used, want int, done bool) {
 	}
 	want = c.machine.Want(b[used:])
 	poke := done || c.machine.HasOutput()
-	over := c.machine.Encoded() > inputPause
+	over := c.machine.Encoded() > inputPause || c.mail.full()
 	c.guard.Unlock()
 	if poke {
 		c.mail.poke()
@@ -150,7 +150,7 @@ func (c *connection) feed(b []byte) (used, want int, done bool) {
 			return used, want, true
 		}
 		c.guard.Lock()
-		over = c.machine.Lent() && c.machine.Encoded() > inputPause
+		over = c.machine.Lent() && c.machine.Encoded() > inputPause || c.mail.full()
 		c.guard.Unlock()
 	}
 	return used, want, done
@@ -188,10 +188,7 @@ func (c *connection) writeLoop() {
 			if err != nil {
 				c.readFailed(err)
 			}
-			select {
-			case c.room <- struct{}{}:
-			default:
-			}
+			c.signalRoom()
 			continue
 		}
 		if done || lost {
@@ -209,6 +206,14 @@ func (c *connection) writeLoop() {
 			mail = letters{} // an idle connection holds no buffers
 			c.tick()
 		}
+	}
+}
+
+// signalRoom has a reader that waits for the peer to read look again.
+func (c *connection) signalRoom() {
+	select {
+	case c.room <- struct{}{}:
+	default:
 	}
 }
 
@@ -233,6 +238,7 @@ func (c *connection) turn(now time.Time, mail *letters) []byte {
 	if c.mail.swap(mail) {
 		c.open(now, mail)
 		c.pollEvents()
+		c.signalRoom()
 	}
 	spare := c.server.buffers.get()
 	out := c.machine.Output(now, spare)

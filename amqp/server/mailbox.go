@@ -104,6 +104,13 @@ func (m *mailbox) swap(into *letters) bool {
 	return true
 }
 
+// full reports whether so many deliveries wait that the peer has to read before more is done for it.
+func (m *mailbox) full() bool {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return len(m.deliveries) > mailboxPause
+}
+
 // reuse empties a slice, and lets go of one that a burst made large.
 func reuse[T any](s []T) []T {
 	if cap(s) > 2*consumerWindow {

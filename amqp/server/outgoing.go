@@ -21,7 +21,8 @@ type outgoing struct {
 	// taken how many of them reached the link. limit ≥ taken.
 	limit, taken uint64
 	drainLimit   uint64
-	drains       int  // asked of the queue and not answered yet
+	draining     bool // asked of the queue and not answered yet
+	drainAgain   bool // asked for anew meanwhile
 	drainDue     bool // go on draining once the link has sent what it has
 	inRefill     bool
 
@@ -163,12 +164,12 @@ func (o *outgoing) allowed() (limit uint64, byCredit bool) {
 
 // raise lets the queue give more, in steps worth a visit, unless now.
 func (o *outgoing) raise(now bool) {
-	if o.gone || o.drainDue {
+	if o.gone || o.drainDue || o.draining && o.link.Draining() {
 		return
 	}
 	limit, byCredit := o.allowed()
-	if limit == o.limit || limit < o.limit && !byCredit {
-		return
+	if !o.draining && (limit == o.limit || limit < o.limit && !byCredit) {
+		return // behind a drain the queue's own limit is what it has given
 	}
 	if !now && limit > o.limit && limit-o.limit < consumerWindow/2 && o.limit > o.taken {
 		return
@@ -186,26 +187,31 @@ func (o *outgoing) drain() {
 		return
 	}
 	o.drainDue = false
+	if o.draining { // one answer at a time waits in the mailbox, however often it is asked for
+		o.drainAgain = true
+		return
+	}
 	o.limit, o.drainLimit = limit, limit
-	o.drains++
+	o.draining, o.drainAgain = true, false
 	o.consumer.Drain(limit)
 }
 
 // drained: the queue has given what it had, up to the limit of the drain.
 func (o *outgoing) drained() {
-	o.drains--
-	if o.drains > 0 {
-		return // the last one answers, behind what the others led to
-	}
+	o.draining = false
 	if !o.link.Draining() {
 		return // the receiver has thought better of it
+	}
+	if o.drainAgain {
+		o.drain()
+		return
 	}
 	if o.taken >= o.drainLimit && o.link.Credit() > 0 {
 		o.drainDue = true
 		o.wantRefill()
 		return
 	}
-	o.limit = o.taken
+	o.limit, o.drainDue = o.taken, false
 	o.link.SetAvailable(o.consumer.Available())
 	o.link.Drained()
 }
