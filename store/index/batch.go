@@ -1,0 +1,53 @@
+package index
+
+import (
+	"cmp"
+	"slices"
+)
+
+// Batch is what whole windows leave behind, ready to be applied.
+type Batch struct {
+	Defines  []Definition
+	Deletes  []uint64 // queues that are gone, with all that they have
+	Levels   []*LevelBatch
+	Cells    []Cell
+	Counters Counters // what is lower than the index has it counts as that
+}
+
+// Cell is a value under a key; an empty value removes it.
+type Cell struct {
+	Space      uint64
+	Key, Value []byte
+}
+
+// LevelBatch is what changes in one queue and priority. Edits come first, then Adds.
+type LevelBatch struct {
+	Queue    uint64
+	Priority uint8
+	Edits    []Edit  // in the order they hold
+	Adds     []Entry // in ascending order of number, all above what the level has ever had
+}
+
+// Edit changes one entry, if it is there.
+type Edit struct {
+	Number uint64
+	Kind   EditKind
+	Entry  *Entry // of EditPut; EditCount: Count, Base and Extra without Parts
+}
+
+// EditKind says what an edit does.
+type EditKind uint8
+
+const (
+	EditRemove EditKind = iota + 1 // the entry is gone
+	EditCount                      // the entry has this count, base, due and annotations
+	EditPut                        // the level has this entry, whether or not it had one of that number
+)
+
+// sort brings edits in order of their numbers; those of one number stay in order.
+func (b *LevelBatch) sort() {
+	byNumber := func(a, b Edit) int { return cmp.Compare(a.Number, b.Number) }
+	if !slices.IsSortedFunc(b.Edits, byNumber) {
+		slices.SortStableFunc(b.Edits, byNumber)
+	}
+}
