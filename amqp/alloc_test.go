@@ -294,3 +294,28 @@ func TestUnsettledLimit(t *testing.T) {
 		t.Errorf("%d taken, failed: %v", taken, failed)
 	}
 }
+
+// TestOutputLimit: output is encoded ahead of the socket up to the limit and a
+// frame, and what is left is told.
+func TestOutputLimit(t *testing.T) {
+	s := newSteady(t)
+	limit := amqp.Defaults().OutputLimit
+	body := make([]byte, 10_000)
+	for range 100 {
+		s.out.Send(amqp.Sending{Body: body, Settled: true})
+	}
+	total := 0
+	for s.conn.HasOutput() {
+		n := s.output()
+		if n == 0 || n > limit+11_000 {
+			t.Fatalf("output of %d octets, the limit is %d", n, limit)
+		}
+		total += n
+		if s.conn.Encoded() != 0 {
+			t.Fatalf("%d octets are encoded behind an output", s.conn.Encoded())
+		}
+	}
+	if total < 1_000_000 || s.conn.Queued() != 0 {
+		t.Errorf("%d octets in all, %d queued", total, s.conn.Queued())
+	}
+}
