@@ -151,11 +151,11 @@ func (f *folder) provide(number uint64, hurry func() bool) (File, error) {
 		if err != nil {
 			return nil, err
 		}
-		f.spare = f.spare[:n-1]
 		if err := f.name(from, name); err != nil {
 			_ = file.Close()
 			return nil, err
 		}
+		f.spare = f.spare[:n-1]
 		return file, nil
 	}
 	making := path.Join(f.dir, makingName)
@@ -181,7 +181,10 @@ func (f *folder) name(from, to string) error {
 	if err := f.fs.Rename(from, to); err != nil {
 		return err
 	}
-	return f.fs.SyncDir(f.dir)
+	if err := f.fs.SyncDir(f.dir); err != nil {
+		return flushError{err}
+	}
+	return nil
 }
 
 // fillSize is how much is written and flushed at a time, so that a commit never waits for much more.
@@ -213,4 +216,12 @@ func (f *folder) fill(name string, hurry func() bool) (_ File, err error) {
 	return file, file.Sync()
 }
 
-func isFull(err error) bool { return errors.Is(err, syscall.ENOSPC) || errors.Is(err, syscall.EDQUOT) }
+// flushError is the error of a flush of names that matter: which of them hold is unknown then, also on a full device.
+type flushError struct{ error }
+
+func (e flushError) Unwrap() error { return e.error }
+
+func isFull(err error) bool {
+	var flush flushError
+	return (errors.Is(err, syscall.ENOSPC) || errors.Is(err, syscall.EDQUOT)) && !errors.As(err, &flush)
+}

@@ -37,10 +37,7 @@ func (j *Journal) recover() error {
 	if err != nil {
 		return err
 	}
-	if err := j.syncLast(); err != nil {
-		return err
-	}
-	torn, err := j.scan(j.options.From)
+	end, err := j.scan(j.options.From)
 	if err != nil {
 		return err
 	}
@@ -58,8 +55,8 @@ func (j *Journal) recover() error {
 	if err := j.folder.tidy(unfinished); err != nil {
 		return fmt.Errorf("journal: %w", err)
 	}
-	if torn {
-		if err := j.cut(); err != nil {
+	if len(j.segments) > 0 {
+		if err := j.secure(end); err != nil {
 			return fmt.Errorf("journal: segment %016x: %w", j.end.Segment, err)
 		}
 	}
@@ -122,56 +119,43 @@ func (j *Journal) header(number uint64) (s segment, begun bool, err error) {
 	return s, true, nil
 }
 
-// syncLast flushes the last segment: a process that was killed may have left bytes there that can be read and are not
-// on the device. All others were flushed before it was begun.
-func (j *Journal) syncLast() error {
-	if len(j.segments) == 0 {
-		return nil
-	}
-	number := j.segments[len(j.segments)-1].number
-	file, err := j.files.borrow(number)
-	if err != nil {
-		return err
-	}
-	defer j.files.giveBack(file)
-	if err := file.Sync(); err != nil {
-		return fmt.Errorf("journal: segment %016x: %w", number, err)
-	}
-	return nil
+// lastEnd describes the end of the last segment.
+type lastEnd struct {
+	group int64 // where the last group begins
+	torn  bool  // something may stand behind it
 }
 
-// scan checks all records from a position on, and finds the end. torn says that bytes may stand behind it.
-func (j *Journal) scan(from Position) (torn bool, err error) {
+// scan checks all records from a position on, and finds the end.
+func (j *Journal) scan(from Position) (end lastEnd, err error) {
 	j.end = Position{Index: 1}
 	if len(j.segments) == 0 {
 		if from.Segment != 0 {
-			return false, &CorruptError{Segment: from.Segment, Offset: from.Offset, Reason: "there are no segments"}
+			return end, &CorruptError{Segment: from.Segment, Offset: from.Offset, Reason: "there are no segments"}
 		}
-		return false, nil
+		return end, nil
 	}
 	w := walk{journal: j, segments: j.segments}
 	if err := w.from(from); err != nil {
-		return false, err
+		return end, err
 	}
-	for w.more() {
+	for {
 		why, reason, err := w.segment(false, nil)
-		if err != nil {
-			return false, err
-		}
-		torn = why != sealed
-		if w.more() {
+		switch {
+		case err != nil:
+			return end, err
+		case w.more():
 			if err := w.follow(why, reason); err != nil {
-				return false, err
+				return end, err
 			}
-		}
-		if torn && !w.more() {
+			continue
+		case why != sealed:
 			if err := w.judge(reason); err != nil {
-				return false, err
+				return end, err
 			}
 		}
+		j.end, j.epoch = w.at, w.epoch
+		return lastEnd{group: w.reader.group, torn: why != sealed}, nil
 	}
-	j.end, j.epoch = w.at, w.epoch
-	return torn, nil
 }
 
 // unbegun makes sure that a segment without header has no record either: its header was flushed before any was
@@ -196,26 +180,58 @@ func (j *Journal) unbegun(s segment) error {
 	return nil
 }
 
-// cut overwrites what stands behind the end with zeros, and flushes.
-func (j *Journal) cut() error {
-	i, _ := find(j.segments, j.end.Segment)
-	file, err := j.files.borrow(j.end.Segment)
+// secure brings to the device what was read of the last group, and zeros behind it if a crash has left something
+// there. The group is written again: a process that was killed may have left it unflushed, and if a flush had failed
+// before, the kernel takes for clean what isn't on the device. All that comes before was flushed, or the group would
+// not have been begun.
+func (j *Journal) secure(end lastEnd) error {
+	last := j.segments[len(j.segments)-1]
+	file, err := j.files.borrow(last.number)
 	if err != nil {
 		return err
 	}
 	defer j.files.giveBack(file)
-	buf := make([]byte, min(readSize, j.segments[i].size))
-	for at, to := j.end.Offset, j.segments[i].size; at < to; {
-		piece := buf[:min(int64(len(buf)), to-at)]
-		if err := readFull(file, piece, at); err != nil {
-			return err
-		}
-		if slices.ContainsFunc(piece, func(b byte) bool { return b != 0 }) {
-			if _, err := file.WriteAt(zeros[:len(piece)], at); err != nil {
+	buf := make([]byte, min(readSize, last.size))
+	rewrite := func(from, to int64) error {
+		for n := int64(0); from < to; from += n {
+			n = min(int64(len(buf)), to-from)
+			if err := readFull(file, buf[:n], from); err != nil {
+				return err
+			}
+			if _, err := file.WriteAt(buf[:n], from); err != nil {
 				return err
 			}
 		}
-		at += int64(len(piece))
+		return nil
+	}
+	if j.end.Offset == headerSize { // no record: the header itself may not be flushed
+		err = rewrite(0, headerSize)
+	} else {
+		err = rewrite(end.group, j.end.Offset)
+	}
+	if err == nil && end.torn {
+		err = j.cut(file, buf, last.size)
+	}
+	if err != nil {
+		return err
 	}
 	return file.Sync()
+}
+
+// cut writes zeros over what stands behind the end.
+func (j *Journal) cut(file File, buf []byte, to int64) error {
+	for at, n := j.end.Offset, int64(0); at < to; at += n {
+		n = min(int64(len(buf)), to-at)
+		if err := readFull(file, buf[:n], at); err != nil {
+			return err
+		}
+		blank := !slices.ContainsFunc(buf[:n], func(b byte) bool { return b != 0 })
+		if blank && at > j.end.Offset { // of the first piece, too, the kernel may know more than the device
+			continue
+		}
+		if _, err := file.WriteAt(zeros[:n], at); err != nil {
+			return err
+		}
+	}
+	return nil
 }

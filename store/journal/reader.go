@@ -15,6 +15,7 @@ type reader struct {
 	offset int64  // of the next record
 	index  uint64 // that it must have
 	epoch  uint64 // that it must have at least
+	group  int64  // where the group begins that the record read last belongs to; what lies before was flushed
 
 	window []byte // what is in memory: bytes from start on, inside room
 	start  int64
@@ -41,7 +42,7 @@ func (r *reader) open(file File, seed uint32, limit, offset int64, index, epoch 
 		r.room = make([]byte, size)
 	}
 	r.file, r.seed, r.limit, r.offset, r.index, r.epoch = file, seed, limit, offset, index, epoch
-	r.window, r.start = nil, 0
+	r.window, r.start, r.group = nil, 0, offset
 }
 
 // bytes returns n ≤ len(room) bytes of the segment, valid until the next call.
@@ -87,6 +88,9 @@ func (r *reader) next(payload bool) (rec Record, why ending, reason string, err 
 		return rec, misplaced, fmt.Sprintf("epoch %d after %d", f.epoch, r.epoch), nil
 	case f.version != recordVersion || f.zero != 0 || f.kind < KindWindow || f.kind > kindEnd:
 		return rec, bad, "", fmt.Errorf("%w: record %d: kind %d, version %d", ErrVersion, f.index, f.kind, f.version)
+	}
+	if f.unflushed == 0 {
+		r.group = r.offset
 	}
 	if f.kind == kindEnd {
 		return rec, sealed, "", nil

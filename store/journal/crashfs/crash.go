@@ -12,6 +12,17 @@ func (f *FS) Kill() *FS {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	f.stopped = true
+	return f.copy()
+}
+
+// Copy returns a file system in the same state, in which nothing is open.
+func (f *FS) Copy() *FS {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return f.copy()
+}
+
+func (f *FS) copy() *FS {
 	next := f.empty()
 	copies := map[*inode]*inode{}
 	clone := func(n *inode) *inode {
@@ -33,8 +44,16 @@ func (f *FS) Kill() *FS {
 }
 
 func (n *inode) clone() *inode {
-	return &inode{data: slices.Clone(n.data), device: slices.Clone(n.device), written: maps.Clone(n.written),
-		lost: maps.Clone(n.lost), sizes: slices.Clone(n.sizes)}
+	return &inode{data: slices.Clone(n.data), device: slices.Clone(n.device), written: cloneSectors(n.written),
+		lost: cloneSectors(n.lost), sizes: slices.Clone(n.sizes)}
+}
+
+func cloneSectors(sectors map[int64][][]byte) map[int64][][]byte {
+	all := make(map[int64][][]byte, len(sectors))
+	for s, contents := range sectors {
+		all[s] = slices.Clone(contents)
+	}
+	return all
 }
 
 func (f *FS) empty() *FS {

@@ -1,0 +1,128 @@
+package journal_test
+
+import (
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"syscall"
+	"testing"
+
+	"github.com/letomq/leto/store/journal"
+	"github.com/letomq/leto/store/journal/crashfs"
+)
+
+func seeds(long int) int {
+	if testing.Short() {
+		return max(1, long/8)
+	}
+	return long
+}
+
+// TestCrashAtEveryOperation lets the power go, or kills the process, at every operation of sessions that follow each
+// other.
+func TestCrashAtEveryOperation(t *testing.T) {
+	for seed := range seeds(24) {
+		t.Run(fmt.Sprint(seed), func(t *testing.T) {
+			capacity := 0
+			if seed%3 == 0 {
+				capacity = 6
+			}
+			chain(t, uint64(seed), 8, capacity, func(fs *crashfs.FS, n int) { fs.StopAt(n) },
+				func(err error) bool {
+					return errors.Is(err, crashfs.ErrCrashed) || capacity > 0 && errors.Is(err, journal.ErrFull)
+				})
+		})
+	}
+}
+
+// TestErrorAtEveryOperation lets every operation fail, once or from then on: the journal ends, never flushes again,
+// and what was flushed is there after the next start.
+func TestErrorAtEveryOperation(t *testing.T) {
+	for seed := range seeds(12) {
+		t.Run(fmt.Sprint(seed), func(t *testing.T) {
+			chain(t, uint64(seed), 4, 0, func(fs *crashfs.FS, n int) {
+				if n%2 == 0 {
+					fs.FailAt(n, syscall.EIO)
+				} else {
+					fs.FailFrom(n, syscall.EIO)
+				}
+			}, func(err error) bool { return errors.Is(err, syscall.EIO) })
+		})
+	}
+}
+
+// TestFullAtEveryOperation lets the device be full at every operation. What fails for want of space is nowhere.
+func TestFullAtEveryOperation(t *testing.T) {
+	for seed := range seeds(12) {
+		t.Run(fmt.Sprint(seed), func(t *testing.T) {
+			chain(t, uint64(seed), 4, 0, func(fs *crashfs.FS, n int) { fs.FailAt(n, syscall.ENOSPC) },
+				func(err error) bool {
+					var w wrong
+					return !errors.As(err, &w) && (errors.Is(err, syscall.ENOSPC) || errors.Is(err, journal.ErrFailed))
+				})
+		})
+	}
+}
+
+// TestCrashWhileOpening kills a process again and again while it opens what a crash left.
+func TestCrashWhileOpening(t *testing.T) {
+	for seed := range seeds(200) {
+		rng := rand.New(rand.NewPCG(uint64(seed), 3))
+		fs, w := crashfs.New(), newWorld()
+		fs.StopAt(60 + rng.IntN(60))
+		if err := w.session(fs, rng, 30); err != nil && !errors.Is(err, crashfs.ErrCrashed) {
+			t.Fatalf("seed %d: %v", seed, err)
+		}
+		for again := range 20 {
+			fs = fs.Crash(rng)
+			fs.StopAt(1 + rng.IntN(4))
+			o := options(fs)
+			o.From = w.position
+			j, err := w.open(o)
+			if err != nil {
+				if !errors.Is(err, crashfs.ErrCrashed) {
+					t.Fatalf("seed %d, time %d: %v", seed, again, err)
+				}
+				continue
+			}
+			if err := abandon(j, fs); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+}
+
+// TestServiceResumesWhenThereIsSpace fills a device, finds nothing of what was refused, and goes on when there is
+// space again.
+func TestServiceResumesWhenThereIsSpace(t *testing.T) {
+	for _, inline := range []bool{true, false} {
+		fs := crashfs.New()
+		fs.SetCapacity(3 * small)
+		o := options(fs)
+		if !inline {
+			o = journal.Options{FS: fs, Dir: "journal", StoreID: storeID, SegmentSize: small}
+		}
+		j := begin(t, o, 1)
+		w, rng := newWorld(), rand.New(rand.NewPCG(1, 1))
+		full := 0
+		for range 200 {
+			switch err := w.commit(j, rng); {
+			case errors.Is(err, journal.ErrFull):
+				w.pending = nil
+				full++
+				if full == 10 {
+					fs.SetCapacity(40 * small)
+				}
+			case err != nil:
+				t.Fatal(err)
+			}
+			if err := w.checkAll(j); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if full < 10 || len(w.kept) < 50 {
+			t.Fatalf("%d times full, %d records", full, len(w.kept))
+		}
+		closeJournal(t, j)
+	}
+}
