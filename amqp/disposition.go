@@ -128,20 +128,33 @@ type ranges struct {
 }
 
 func (r *ranges) add(s *Session, role codec.Role, id uint32, outcome codec.Outcome, settled bool) {
-	if r.open && id == r.last+1 && r.settled == settled && uniform(outcome) && r.outcome.Kind == outcome.Kind {
+	if r.open && id == r.last+1 && r.settled == settled && uniform(&outcome) && alike(&r.outcome, &outcome) {
 		r.last = id
 		return
 	}
 	r.flush(s, role)
 	*r = ranges{open: true, first: id, last: id, settled: settled, outcome: outcome}
-	if !uniform(outcome) {
+	if !uniform(&outcome) {
 		r.flush(s, role)
 	}
 }
 
-// uniform outcomes are equal when their kinds are.
-func uniform(o codec.Outcome) bool {
-	return o.Kind == codec.StateAccepted || o.Kind == codec.StateReleased
+// uniform outcomes carry nothing of their own: many may share a frame.
+func uniform(o *codec.Outcome) bool {
+	switch o.Kind {
+	case codec.StateAccepted, codec.StateReleased:
+		return true
+	case codec.StateRejected:
+		return o.Error == nil
+	case codec.StateModified:
+		return o.Annotations == nil
+	}
+	return false
+}
+
+// alike compares two outcomes that are uniform.
+func alike(a, b *codec.Outcome) bool {
+	return a.Kind == b.Kind && a.DeliveryFailed == b.DeliveryFailed && a.UndeliverableHere == b.UndeliverableHere
 }
 
 func (r *ranges) flush(s *Session, role codec.Role) {

@@ -128,6 +128,11 @@ func (s *Session) onAttach(p *codec.Attach) {
 	s.ours[handle] = l
 	s.bindHandle(l, p.Handle)
 	l.peerAttached(p)
+	if len(p.Name) > maxLinkName {
+		l.Refuse(Errorf(ConditionInvalidField, "attach: name of %d bytes exceeds %d", len(p.Name), maxLinkName))
+		l.Name = "" // it isn't kept until the peer's detach
+		return
+	}
 	if p.Role == codec.RoleSender && !p.InitialDeliveryCount.Set {
 		l.Refuse(Errorf(ConditionInvalidField, "attach: initial-delivery-count is missing"))
 		return
