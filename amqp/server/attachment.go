@@ -86,6 +86,8 @@ func (a *attachment) bind(at *codec.Attach) (amqp.Terms, *amqp.Error) {
 	switch {
 	case a.conn.ended: // what was decided still goes out, and nothing new begins
 		err = amqp.Errorf(amqp.ConditionConnectionForced, "broker %s is shutting down", a.conn.server.cfg.Name)
+	case a.conn.server.linksFull():
+		err = amqp.Errorf(amqp.ConditionResourceLimitExceeded, "limit of %d links is reached", a.conn.server.cfg.MaxLinks)
 	case at.Coordinator != nil:
 		err = amqp.Errorf(amqp.ConditionNotImplemented, "transactions aren't supported by this version")
 	case a.link.Sender():

@@ -30,6 +30,8 @@ type Config struct {
 
 	// MaxConnections limits connections; one more is told so. 0: no limit.
 	MaxConnections int
+	// MaxLinks limits the links of all connections together; one more is refused. 0: no limit.
+	MaxLinks int64
 	// MaxPartialBytes limits the bytes of all messages that have arrived in part.
 	MaxPartialBytes int64
 	// HandshakeTimeout limits the time from accept to open.
@@ -99,6 +101,11 @@ const (
 	// the peer, until the peer's input is left unread: many links together may
 	// have more, and links that come and go leave theirs behind.
 	mailboxPause = 16 * consumerWindow
+	// quietTimeout is how long a connection may be silent until its reader
+	// gives a large buffer back.
+	quietTimeout = 2 * time.Second
+	// maxContainerID bounds a peer's container-id, in bytes.
+	maxContainerID = 1 << 10
 	// lingerTimeout is how long what a peer still sends is read and dropped
 	// after our last byte, so that a reset doesn't destroy it.
 	lingerTimeout = time.Second

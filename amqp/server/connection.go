@@ -4,6 +4,7 @@ import (
 	"errors"
 	"io"
 	"net"
+	"os"
 	"strconv"
 	"sync"
 	"sync/atomic"
@@ -31,6 +32,8 @@ type connection struct {
 	nextTick            time.Time
 	dirty               []*outgoing // have settlements to hand to their queue
 	refill              []*outgoing // may be given more deliveries
+	annotationsRead     []byte      // of a modified outcome in the input at hand
+	annotations         []engine.Annotation
 	links               map[*attachment]struct{}
 	sessions            int
 	eof                 bool // the peer has shut its side down: what we still have to say goes out
@@ -38,6 +41,8 @@ type connection struct {
 	ended               bool // its links are closed for good
 	cause               error
 	framesIn, framesOut uint64 // already counted
+
+	inputDue time.Time // the reader's: deadline of its reads
 
 	heard        atomic.Bool   // the peer has said something: the writer runs
 	writingSince atomic.Int64  // unix nanoseconds; 0: no write is under way
@@ -91,9 +96,10 @@ func (c *connection) readLoop() {
 			r += used
 			full := w == len(buf)
 			switch {
-			case want > len(buf) || full && len(buf) < readBufferMax:
-				// Larger frames than the buffer, or more in the socket than it holds.
-				bigger := make([]byte, min(max(2*len(buf), want), max(readBufferMax, want)))
+			case full && len(buf) < max(readBufferMax, want):
+				// Larger frames than the buffer, or more in the socket than it holds. What
+				// a frame only says of its size takes no memory: half of it has come.
+				bigger := make([]byte, min(2*len(buf), max(readBufferMax, want)))
 				w = copy(bigger, buf[r:w])
 				buf, r, small = bigger, 0, 0
 			case r > 0:
@@ -110,9 +116,51 @@ func (c *connection) readLoop() {
 			c.readFailed(err)
 			return
 		}
+		if len(buf) > readBufferMin {
+			c.expectInput()
+		}
 		n, err = c.socket.Read(buf[w:])
 		w += n
+		if n == 0 && errors.Is(err, os.ErrDeadlineExceeded) && c.becalmed() {
+			if fits := max(2*w, readBufferMin); fits < len(buf) {
+				smaller := make([]byte, fits)
+				copy(smaller, buf[:w])
+				buf, small = smaller, 0
+			}
+			err = nil
+		}
 	}
+}
+
+// expectInput has a read end after a while, so that a large buffer isn't held by a connection that became quiet.
+func (c *connection) expectInput() {
+	now := time.Now() // sockets know no other clock
+	if c.inputDue.Sub(now) > quietTimeout/2 {
+		return
+	}
+	select {
+	case <-c.dead: // the deadline is finish's
+	default:
+		c.inputDue = now.Add(quietTimeout)
+		_ = c.socket.SetReadDeadline(c.inputDue)
+	}
+}
+
+// becalmed takes the deadline of expectInput back when it was that which ended a read.
+func (c *connection) becalmed() bool {
+	select {
+	case <-c.dead:
+		return false
+	default:
+	}
+	c.inputDue = time.Time{}
+	_ = c.socket.SetReadDeadline(time.Time{})
+	select {
+	case <-c.dead: // finish set its own in between
+		_ = c.socket.SetReadDeadline(time.Now().Add(lingerTimeout))
+	default:
+	}
+	return true
 }
 
 // feed hands b to the machine and acts on what happens. It returns how much
@@ -317,6 +365,7 @@ func (c *connection) settleDirty() {
 	}
 	clear(c.dirty)
 	c.dirty = c.dirty[:0]
+	c.annotationsRead, c.annotations = nil, nil // they alias the input
 }
 
 func (c *connection) countFrames() {

@@ -78,6 +78,15 @@ func (c *connection) opened() {
 		c.machine.Refuse(amqp.Errorf(amqp.ConditionResourceLimitExceeded, "limit of %d connections is reached", c.server.cfg.MaxConnections))
 		return
 	}
+	// Of what the peer says only this is used later; thousands may each say 16 KiB.
+	r := &c.machine.Remote
+	r.Hostname, r.Properties = "", nil
+	r.OutgoingLocales, r.IncomingLocales, r.OfferedCapabilities, r.DesiredCapabilities = nil, nil, nil, nil
+	if n := len(r.ContainerID); n > maxContainerID {
+		r.ContainerID = ""
+		c.machine.Refuse(amqp.Errorf(amqp.ConditionInvalidField, "open: container-id of %d bytes exceeds %d", n, maxContainerID))
+		return
+	}
 	c.machine.Accept(nil)
 	c.note(c.server.cfg.Log.Debug()).Str("container", c.machine.Remote.ContainerID).Str("user", c.machine.Identity).Msg("connection opened")
 }

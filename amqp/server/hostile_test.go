@@ -1,9 +1,12 @@
 package server
 
 import (
+	"strings"
 	"testing"
 
+	"github.com/letomq/leto/amqp"
 	"github.com/letomq/leto/codec"
+	"github.com/letomq/leto/engine"
 )
 
 // A receiver that asks for a drain and at once thinks better of it has credit like any other.
@@ -46,4 +49,61 @@ func TestDrainsUnread(t *testing.T) {
 		p.receive()
 	}
 	p.drained(10)
+}
+
+func TestLongNamesAreRefused(t *testing.T) {
+	r := start(t, nil)
+	p := r.opened("c")
+	for _, a := range []codec.Attach{
+		receiverAttach(strings.Repeat("n", 2049), 0, "q"), senderAttach(strings.Repeat("n", 60_000), 0, "q"),
+	} {
+		if _, e := p.refused(a); e.Condition != amqp.ConditionInvalidField {
+			t.Errorf("refused with %v", text(e))
+		}
+	}
+	p.attach(receiverAttach(strings.Repeat("n", 2048), 0, "q"))
+	p.close()
+	p = r.connect()
+	p.open(codec.Open{ContainerID: strings.Repeat("c", 1025), MaxFrameSize: codec.DefaultMaxFrameSize})
+	p.closed(amqp.ConditionInvalidField)
+}
+
+func TestLimitOfLinks(t *testing.T) {
+	r := start(t, func(c *Config, _ *ListenerOptions, _ *engine.Options) { c.MaxLinks = 2 })
+	p := r.opened("c")
+	p.receiver(0, "q", 0)
+	p.sender(1, "q")
+	if _, e := p.refused(senderAttach("more", 2, "q")); e.Condition != amqp.ConditionResourceLimitExceeded {
+		t.Errorf("refused with %v", text(e))
+	}
+	p.send(&codec.Detach{Handle: 1, Closed: true})
+	await[codec.Detach](p)
+	p.attach(senderAttach("more", 1, "q"))
+}
+
+// One disposition that modifies many deliveries is answered by one, and the messages share its annotations.
+func TestModifiedRange(t *testing.T) {
+	r := start(t, nil)
+	const n = 300
+	r.load("q", n, 1)
+	p := r.opened("c")
+	p.receiver(0, "q", n)
+	for range n {
+		p.receive()
+	}
+	value := strings.Repeat("v", 10_000)
+	annotations, err := codec.AppendValue(nil, codec.Map{{Key: codec.Symbol("x-opt-a"), Value: value}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	p.dispose(0, n-1, false, codec.Outcome{Kind: codec.StateModified, DeliveryFailed: true, Annotations: annotations})
+	if d, _ := await[codec.Disposition](p); d.First != 0 || d.Last != codec.Some[uint32](n-1) || !d.Settled || !d.State.DeliveryFailed {
+		t.Errorf("answer is %+v", d)
+	}
+	p.credit(0, n, n, false)
+	for range n {
+		if got, _ := p.receive().annotation(t, "x-opt-a"); got != value {
+			t.Fatalf("annotation is %.20v", got)
+		}
+	}
 }

@@ -1,6 +1,8 @@
 package server
 
 import (
+	"bytes"
+
 	"github.com/letomq/leto/amqp"
 	"github.com/letomq/leto/codec"
 	"github.com/letomq/leto/engine"
@@ -24,12 +26,25 @@ func (o *outgoing) outcome(ev *amqp.Event) {
 		}
 		return
 	}
-	verdict := outcomeOf(&ev.State.Outcome, &o.fallback)
+	verdict := o.verdictOf(&ev.State.Outcome)
 	o.settle(engine.Settlement{Handle: handle, Acquisition: uint32(ev.RefN)}, verdict)
 	if !ev.Settled {
 		o.ids = append(o.ids, ev.DeliveryID)
 		o.answer = codec.Outcome{Kind: ev.State.Kind, DeliveryFailed: verdict.Failed, UndeliverableHere: verdict.UndeliverableHere}
 	}
+}
+
+// verdictOf is outcomeOf; the annotations that one disposition writes on many
+// messages are read once, and the messages share them.
+func (o *outgoing) verdictOf(s *codec.Outcome) engine.Outcome {
+	if s.Kind != codec.StateModified || s.Annotations == nil {
+		return outcomeOf(s, &o.fallback)
+	}
+	c := o.conn
+	if !bytes.Equal(c.annotationsRead, s.Annotations) {
+		c.annotationsRead, c.annotations = s.Annotations, annotationsOf(s.Annotations)
+	}
+	return engine.Outcome{Kind: engine.Modified, Failed: s.DeliveryFailed, UndeliverableHere: s.UndeliverableHere, Annotations: c.annotations}
 }
 
 // settle collects a settlement; neighbours with the same outcome go to the queue together.

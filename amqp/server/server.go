@@ -153,6 +153,10 @@ func (s *Server) each(f func(*connection)) {
 	}
 }
 
+func (s *Server) linksFull() bool {
+	return s.cfg.MaxLinks > 0 && s.count.links.Load() >= s.cfg.MaxLinks
+}
+
 // relieved has producers that wait for credit looked at again.
 func (s *Server) relieved() {
 	s.each(func(c *connection) { c.mail.notify(notice{kind: noticeRelief}) })
