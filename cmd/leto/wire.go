@@ -92,6 +92,9 @@ func (n *node) declare(a config.Address) error {
 	return nil
 }
 
+// bytesPerLink is the memory that there has to be for each link: some 700 bytes, its name, and what waits on it.
+const bytesPerLink = 4 << 10
+
 func (n *node) serverConfig() server.Config {
 	c := server.Defaults()
 	c.Name = n.opts.Node.Name
@@ -103,6 +106,7 @@ func (n *node) serverConfig() server.Config {
 	c.LinkCredit = n.opts.AMQP.LinkCredit
 	c.LinkCreditBytes = int64(n.opts.AMQP.LinkCreditBytes)
 	c.MaxConnections = n.opts.Limits.Connections
+	c.MaxLinks = int64(n.opts.Limits.Memory) / bytesPerLink
 	// Messages that arrived in part are memory too; half of it leaves the other half for whole ones.
 	// A larger message could never arrive, and peers are better told so when they attach.
 	c.MaxPartialBytes = int64(n.opts.Limits.Memory) / 2
