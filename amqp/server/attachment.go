@@ -59,7 +59,7 @@ func (c *connection) attached(ev *amqp.Event) {
 	if victim := c.server.names.claim(a); victim != nil {
 		c.note(c.server.cfg.Log.Info()).Str("link", l.Name).Str("container", a.key.container).Str("from", victim.conn.id).Msg("link taken over by a second attach")
 		if victim.conn == c {
-			victim.stolen()
+			victim.stolen(engine.ClosingClean)
 		} else {
 			victim.conn.mail.notify(notice{kind: noticeStolen, link: victim})
 		}
@@ -119,12 +119,14 @@ func (a *attachment) release(end func(*engine.Consumer)) {
 	delete(a.conn.links, a)
 }
 
-// stolen: the same container has attached the link again; the terminus is the thief's.
-func (a *attachment) stolen() {
+// stolen: the same container has attached the link again; the terminus is the
+// thief's. From another connection it is a client that came back: this
+// connection is as good as lost, and what it had counts so.
+func (a *attachment) stolen(how engine.Closing) {
 	if a.gone {
 		return
 	}
-	a.release(func(c *engine.Consumer) { c.Close(engine.ClosingClean) })
+	a.release(func(c *engine.Consumer) { c.Close(how) })
 	a.link.Detach(true, amqp.Errorf(amqp.ConditionStolen, "link %q was attached again by container %q", a.link.Name, a.key.container))
 }
 

@@ -170,7 +170,7 @@ func (c *connection) notice(n *notice) {
 			a.link.Detach(true, toWire(n.err))
 		}
 	case noticeStolen:
-		n.link.stolen()
+		n.link.stolen(engine.ClosingLost)
 	case noticeNode:
 		if !n.link.gone && n.link.node != nil { // nil: the node sent, and then refused the link
 			n.link.node.flowed()

@@ -1,7 +1,6 @@
 package server
 
 import (
-	"bytes"
 	"time"
 
 	"github.com/letomq/leto/amqp"
@@ -58,7 +57,8 @@ func (p *incoming) message(now time.Time, ev *amqp.Event, encoded []byte, owned 
 	m.Expiry = queue.ExpiryAt(m.Arrived, m.TTL, int64(absolute))
 	m.Payload = s.Stored
 	if !owned || cap(encoded)-len(s.Stored) > len(s.Stored)/4 {
-		m.Payload = bytes.Clone(s.Stored)
+		m.Payload = make([]byte, len(s.Stored))
+		copy(m.Payload, s.Stored)
 	}
 	return m, nil
 }
