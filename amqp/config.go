@@ -85,6 +85,7 @@ const (
 	minFrameSize          = 512     // [2.4.1]
 	maxTagSize            = 32      // [2.8.7]
 	maxLinkName           = 2 << 10 // bytes
+	maxDetaching          = 16_384  // links per connection that only we have detached
 	maxFramesPerDelivery  = 262_144 // 100 MiB in frames of 512 bytes
 	maxEmptyPerDelivery   = 1_024   // transfers without payload that only cost time
 	maxUnsettledIncoming  = 65_536  // per session, bounded further by link credit

@@ -51,6 +51,8 @@ type Conn struct {
 	ours     []*Session // by our channel number
 	begun    int
 
+	detaching int // links of all sessions that only we have detached
+
 	queued  int        // bytes of queued transfers not yet encoded
 	due     []*Session // owe outcomes or flows
 	pumping []*Session // have transfers queued and a window for them

@@ -104,6 +104,10 @@ func (s *Session) bindHandle(l *Link, handle uint32) {
 }
 
 func (s *Session) onAttach(p *codec.Attach) {
+	if s.conn.detaching > maxDetaching {
+		s.conn.fail(ConditionResourceLimitExceeded, "more than %d detaches aren't answered", maxDetaching)
+		return
+	}
 	if p.Handle > s.conn.cfg.HandleMax {
 		s.conn.fail(ConditionFramingError, "handle %d exceeds the maximum of %d", p.Handle, s.conn.cfg.HandleMax)
 		return
@@ -272,6 +276,8 @@ func (s *Session) onDetach(p *codec.Detach) {
 	s.links[p.Handle] = nil // the peer may use the handle again
 	l.detachReceived = true
 	if l.detachSent {
+		s.detaching--
+		s.conn.detaching--
 		l.free()
 		return
 	}
@@ -296,7 +302,10 @@ func (l *Link) Detach(closed bool, err *Error) {
 	s.conn.write(s.channel, &codec.Detach{Handle: l.handle, Closed: closed, Error: err.wire()})
 	if l.detachReceived {
 		l.free()
+		return
 	}
+	s.detaching++
+	s.conn.detaching++
 }
 
 // fail detaches the link over a fault of the peer.

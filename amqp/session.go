@@ -24,6 +24,7 @@ type Session struct {
 
 	links         []*Link // by the peer's handle
 	ours          []*Link // by our handle
+	detaching     int     // of them, those that only we have detached
 	peerHandleMax uint32
 
 	nextDeliveryID uint32
@@ -192,6 +193,8 @@ func (s *Session) dropLinks() {
 		}
 	}
 	s.links, s.ours = nil, nil
+	s.conn.detaching -= s.detaching
+	s.detaching = 0
 	s.sending, s.flowing, s.flowDue = nil, nil, false
 }
 

@@ -1,8 +1,10 @@
 package server
 
 import (
+	"io"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/letomq/leto/amqp"
 	"github.com/letomq/leto/codec"
@@ -106,4 +108,29 @@ func TestModifiedRange(t *testing.T) {
 			t.Fatalf("annotation is %.20v", got)
 		}
 	}
+}
+
+// A peer that answers no detach is closed before its refused links take much memory; one that answers isn't.
+func TestRefusedLinksThatStay(t *testing.T) {
+	r := start(t, nil)
+	p := r.opened("c")
+	a := codec.Attach{Handle: 0, Name: "tx", Coordinator: &codec.Coordinator{}, InitialDeliveryCount: codec.Some[uint32](0)}
+	for range 100 {
+		p.refused(a)
+	}
+	go io.Copy(io.Discard, p.socket)
+	write := func(b []byte) { // it is closed before we are done
+		_ = p.socket.SetWriteDeadline(time.Now().Add(patience))
+		_, _ = p.socket.Write(b)
+	}
+	for channel := range uint16(18) {
+		if channel > 0 {
+			write(encode(channel, &codec.Begin{IncomingWindow: 1, HandleMax: 1023}))
+		}
+		for handle := range uint32(1024) {
+			a.Handle = handle
+			write(encode(channel, &a))
+		}
+	}
+	eventually(t, "the connection gone", func() bool { return r.server.Stats().Connections == 0 })
 }
