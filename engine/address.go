@@ -175,6 +175,9 @@ func (a *address) place(q *boundQueue) {
 		RejectRedelivers: s.RejectPolicy == RejectRedeliver,
 		CountOnLoss:      s.CountOnLoss,
 	})
+	if q.id != 0 {
+		q.core.SetBudget(a.broker.paging)
+	}
 	routes := append(slices.Clip(a.queues()), q)
 	a.routes.Store(&routes)
 }

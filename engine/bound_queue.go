@@ -76,6 +76,16 @@ func (q *boundQueue) carryOut(fx []queue.Effect, o *Outcome) aftermath {
 			})
 		case queue.EffectExpired:
 			after.departures = append(after.departures, departure{entry: f.Entry, message: f.Message, expired: true})
+		case queue.EffectStored:
+			q.broker().memory.release(f.Message)
+		case queue.EffectLoad:
+			q.broker().loader.enter(q, f.Load)
+		case queue.EffectPurged:
+			if !q.deleted {
+				records = append(records, Record{
+					Kind: RecordPurge, Queue: q.id, Priority: f.Load.Priority, FromNumber: f.Load.From, Number: f.Load.Last,
+				})
+			}
 		}
 	}
 	if len(records) > 0 {

@@ -6,6 +6,8 @@ import (
 	"sync"
 	"sync/atomic"
 	"time"
+
+	"github.com/letomq/leto/engine/queue"
 )
 
 // Broker holds addresses and queues. All methods may be called from any goroutine.
@@ -14,7 +16,9 @@ type Broker struct {
 	settings      *settingsTable
 	limits        Limits
 	memory        *memory
+	paging        *queue.Budget
 	committer     *committer
+	loader        *loader
 	keeper        *keeper
 	subscriptions subscriptions
 	temporaries   temporaries
@@ -39,6 +43,7 @@ func New(opts Options, store Store) (*Broker, error) {
 		settings: compileSettings(opts.Settings),
 		limits:   opts.Limits,
 		memory:   newMemory(opts.Limits.MemoryBytes),
+		paging:   newBudget(opts.Limits.MemoryBytes),
 		keeper:   newKeeper(),
 		observer: opts.Observer,
 		clock:    opts.Now,
@@ -52,6 +57,7 @@ func New(opts Options, store Store) (*Broker, error) {
 	if b.rand == nil {
 		b.rand = rand.Reader
 	}
+	b.loader = &loader{broker: b, store: store}
 	if err := b.recover(store); err != nil {
 		return nil, err
 	}
@@ -83,6 +89,7 @@ func (b *Broker) Close() error {
 		a.mu.Unlock()
 	}
 	close(b.closing)
+	b.loader.close()
 	b.committer.end()
 	b.running.Wait()
 	close(b.ended)

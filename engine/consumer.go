@@ -171,7 +171,8 @@ func (c *Consumer) SetLimit(limit uint64) {
 }
 
 // Drain gives what there is up to limit and then calls Sink.Drained, once. The consumer then has no credit until the
-// next SetLimit. Drained has been called when Drain returns.
+// next SetLimit. Drained has been called when Drain returns, unless something must be loaded from the store first. The
+// next SetLimit has Drained be called at the latest, with credit left.
 func (c *Consumer) Drain(limit uint64) {
 	var few [8]queue.Effect
 	q := c.queue

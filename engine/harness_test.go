@@ -268,6 +268,7 @@ func (c *consumer) rest() []engine.Delivery {
 	synctest.Wait()
 	drained := c.drained
 	c.Drain(uint64(len(c.got)) + 1000)
+	synctest.Wait()
 	if c.drained != drained+1 {
 		c.w.t.Fatalf("%s: drained %d times, want once", c.Queue(), c.drained-drained)
 	}

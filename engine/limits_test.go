@@ -37,7 +37,8 @@ func TestQueueLimit(t *testing.T) {
 
 // A publish that doesn't fit is rejected, and says which queue and why.
 func TestCase202_MemoryLimitRejectsWithReason(t *testing.T) {
-	bothKinds(t, engine.Options{Limits: engine.Limits{MemoryBytes: 100_000}}, func(t *testing.T, w *world, durable bool) {
+	inWorld(t, engine.Options{Limits: engine.Limits{MemoryBytes: 100_000}}, func(t *testing.T, w *world) {
+		const durable = false
 		relieved := 0
 		cancel := w.OnRelief(func() { relieved++ })
 		defer cancel()
@@ -72,6 +73,31 @@ func TestCase202_MemoryLimitRejectsWithReason(t *testing.T) {
 		}
 		if r := p.publish(msg(big, durable)); r.Verdict != engine.Accepted {
 			t.Errorf("publish after relief = %+v", r)
+		}
+	})
+}
+
+// What waits and is in the store doesn't press: memory holds a part of it.
+func TestDurableBacklogDoesNotPress(t *testing.T) {
+	inWorld(t, engine.Options{Limits: engine.Limits{MemoryBytes: 100_000}}, func(t *testing.T, w *world) {
+		p := w.producer("q")
+		big := strings.Repeat("x", 1000)
+		for range 300 {
+			p.send(true, big)
+			if used := w.Totals().Memory; used > 25_000+1192 || w.Pressure() {
+				t.Fatalf("memory = %d, pressure %v, want a quarter of the limit at most", used, w.Pressure())
+			}
+		}
+		if i := w.info("q"); i.Messages != 300 || i.Bytes != 300_000 {
+			t.Errorf("queue = %+v, want 300 messages of 1000 bytes", i)
+		}
+		c := w.consumer("q")
+		for range 300 {
+			c.settle(accepted, c.take(1)...)
+		}
+		expect(t, "rest", c.rest())
+		if used := w.Totals().Memory; used != 0 {
+			t.Errorf("memory = %d for an empty queue", used)
 		}
 	})
 }

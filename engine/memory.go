@@ -3,13 +3,12 @@ package engine
 import (
 	"sync"
 	"sync/atomic"
+
+	"github.com/letomq/leto/engine/queue"
 )
 
-// entryCost is what an entry takes in memory beside its payload: itself, the message's struct and its share of the
-// structures that hold it.
-const entryCost = 192
-
-// memory is the budget of all messages held.
+// memory is the budget of all messages held: transient ones, what is in the commit window, what consumers have, and what
+// queues keep or have loaded of what the store holds. What waits in the store only isn't in it.
 type memory struct {
 	used    atomic.Int64
 	hard    int64 // 0: none
@@ -105,11 +104,11 @@ func (b *Broker) OnRelief(f func()) (cancel func()) {
 }
 
 // cost is what a message takes that goes to n queues.
-func cost(m *Message, n int) int64 { return int64(m.Size()) + int64(n)*entryCost }
+func cost(m *Message, n int) int64 { return int64(m.Size()) + int64(n)*queue.EntryCost }
 
 // release gives back what one queue has held of a message.
 func (mem *memory) release(m *Message) {
-	n := int64(entryCost)
+	n := int64(queue.EntryCost)
 	if m.Drop() {
 		n += int64(m.Size())
 	}

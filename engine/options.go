@@ -17,7 +17,7 @@ type Options struct {
 
 // Limits bound what a broker holds. Zero means no limit, except where said.
 type Limits struct {
-	MemoryBytes   int64 // messages held in memory, with 192 bytes for each entry; above it publishes are rejected, above 80 % of it Pressure says so
+	MemoryBytes   int64 // messages held in memory, with 192 bytes for each entry; above it publishes are rejected, above 80 % of it Pressure says so. Durable messages that wait are in the store only beyond a quarter of it
 	Queues        int   // queues of all kinds; as many addresses
 	WindowRecords int   // messages and settlements in one commit window before publishers wait; 0: 4096
 	WindowBytes   int64 // payload bytes in one commit window before publishers wait; 0: 8 MiB
@@ -29,6 +29,7 @@ type Observer struct {
 	QueueCreated func(address, queue string)
 	QueueDeleted func(address, queue string)
 	Dropped      func(Dropped)
+	LoadFailed   func(error) // the store couldn't return messages; it is asked again each second
 	StoreFailed  func(error) // the store refused a commit: the broker takes nothing durable any more
 }
 

@@ -6,14 +6,8 @@ import (
 	"github.com/letomq/leto/engine/queue"
 )
 
-// How much recovery loads at once.
-const (
-	loadEntries = 1024
-	loadBytes   = 4 << 20
-)
-
-// recover brings back the queues and messages of the store. Nothing runs yet. A message that was in several queues
-// comes back as one for each of them.
+// recover brings back the queues of the store. Nothing runs yet. Their messages stay where they are until somebody
+// wants them. A message that was in several queues comes back as one for each of them.
 func (b *Broker) recover(store Store) error {
 	state, err := store.Recover()
 	if err != nil {
@@ -37,36 +31,16 @@ func (b *Broker) recover(store Store) error {
 		}
 		a.place(q)
 		b.totals.queues.Add(1)
-		if err := q.load(store, state.Summaries[i].Levels); err != nil {
-			return fmt.Errorf("store: queue %s::%s: load: %w", a.name, q.name, err)
-		}
+		q.restore(&state.Summaries[i], state.LastNumber)
 	}
 	return nil
 }
 
-// load brings back the messages of a queue.
-func (q *boundQueue) load(store Store, levels []Level) error {
-	b := q.broker()
-	for _, l := range levels {
-		for from := l.Head; ; {
-			entries, err := store.Load(q.id, l.Priority, from, loadEntries, loadBytes)
-			if err != nil {
-				return err
-			}
-			if len(entries) == 0 {
-				break
-			}
-			for _, s := range entries {
-				b.memory.force(cost(s.Message, 1))
-				s.Message.Hold(1)
-				// The time is 0: what has expired meanwhile leaves when the keeper runs.
-				q.carryOut(q.core.Insert(queue.Arrival{
-					Message: s.Message, Number: s.Number, Count: s.Count, Base: s.Base, Annotations: s.Annotations,
-					Acquired: s.Count > 0,
-				}, 0, nil), nil)
-			}
-			from = entries[len(entries)-1].Number + 1
-		}
+// restore tells a queue what the store holds of it; last is the highest number that any entry may have.
+func (q *boundQueue) restore(s *Summary, last uint64) {
+	levels := make([]queue.Stored, len(s.Levels))
+	for i, l := range s.Levels {
+		levels[i] = queue.Stored{Priority: l.Priority, Entries: int(l.Entries), First: l.Head, Last: last}
 	}
-	return nil
+	q.core.Restore(levels, s.Bytes)
 }

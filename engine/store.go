@@ -70,8 +70,8 @@ type Record struct {
 	Queue       QueueID
 	Number      uint64
 	From        QueueID // move: where the entry comes from, and
-	FromNumber  uint64  // its number there
-	Priority    uint8   // remove, count, move: what the entry was enqueued with; a move doesn't change it
+	FromNumber  uint64  // its number there; purge: the first number that is gone, Number being the last
+	Priority    uint8   // remove, count, move, purge: what the entry was enqueued with; a move doesn't change it
 	Count, Base uint32  // enqueue, move, count: as in queue.Arrival, absolute
 	Annotations []queue.Annotation
 	Message     *queue.Message // enqueue; move: the same payload under what is now its header
@@ -88,6 +88,7 @@ const (
 	RecordRemove                        // the entry is gone
 	RecordCount                         // the entry has this count and these annotations
 	RecordMove                          // the queue has the entry that another one had, under a new number
+	RecordPurge                         // the entries of one priority from FromNumber to Number are gone
 )
 
 // Stored is an entry as the store holds it.

@@ -5,11 +5,36 @@ import "slices"
 // view is what a browser has seen: per priority all up to a number, but those that came late.
 type view struct {
 	seen   [10]uint64
+	passed [10]uint64 // up to there it has all that is in the store only
 	missed []*Entry // numbers below seen that became visible only afterwards
+	load   *Load    // what it waits for; nil for nothing
+	page   page
+}
+
+// page is what was loaded for a browser, while it is looked at: it is not kept. It has what the store holds of a
+// priority from a number on up to another one.
+type page struct {
+	priority uint8
+	from, to uint64
+	entries  []*Entry
+}
+
+// first returns the first entry of the page whose number is at least from; known is false if there may be one that
+// isn't in the page.
+func (p *page) first(priority uint8, from, last uint64) (e *Entry, known bool) {
+	if p.to == 0 || priority != p.priority || from < p.from {
+		return nil, false
+	}
+	for _, e := range p.entries {
+		if e.number >= from {
+			return e, true
+		}
+	}
+	return nil, p.to >= last
 }
 
 // late notes a new entry if the browser has passed its place. Entries that go back to their place are not new: the
-// browser has seen them, or they were with a consumer when it came by.
+// browser has seen them, or they were with a consumer when it came by. Nor are those that have been loaded.
 func (v *view) late(e *Entry) {
 	if e.number > v.seen[e.priority] {
 		return
@@ -20,10 +45,20 @@ func (v *view) late(e *Entry) {
 	v.missed = append(v.missed, e)
 }
 
-// show gives a browser what its credit allows.
+// show gives a browser what its credit allows. When it comes to where entries are in the store only, it asks for a page
+// of them.
 func (q *Queue) show(b *Consumer, now int64, fx []Effect) []Effect {
+	if b.view.load != nil {
+		return fx
+	}
 	for b.given < b.limit {
-		e := q.look(b.view, now)
+		e, load := q.look(b.view, now)
+		if load != nil {
+			load.Browser = b
+			load.Entries = int(min(b.limit-b.given, uint64(load.Entries)))
+			b.view.load = load
+			return append(fx, Effect{Kind: EffectLoad, Load: load})
+		}
 		if e == nil {
 			break
 		}
@@ -33,8 +68,9 @@ func (q *Queue) show(b *Consumer, now int64, fx []Effect) []Effect {
 	return fx
 }
 
-// look returns the first entry that a browser hasn't seen, nil at the end, and notes it as seen.
-func (q *Queue) look(v *view, now int64) *Entry {
+// look returns the first entry that a browser hasn't seen, nil at the end, and notes it as seen. What it has to know
+// before it can say that is load.
+func (q *Queue) look(v *view, now int64) (e *Entry, load *Load) {
 	live := func(e *Entry) bool { return e.waiting() && (e.message.Expiry == 0 || e.message.Expiry > now) }
 	for p := 9; p >= 0; p-- {
 		p := uint8(p)
@@ -61,6 +97,30 @@ func (q *Queue) look(v *view, now int64) *Entry {
 				best, missed = e, i
 			}
 		}
+		if q.ready.paged&(1<<p) != 0 {
+			f := q.ready.level(p).frontier
+			from := max(f.from, v.seen[p]+1, v.passed[p]+1)
+			for from <= f.last && (best == nil || from < best.number) {
+				e, known := v.page.first(p, from, f.last)
+				if !known {
+					b := q.ready.budget
+					return nil, &Load{Priority: p, From: from, Last: f.last, Entries: b.PageEntries, Bytes: b.PageBytes}
+				}
+				if e == nil {
+					v.passed[p] = v.page.to
+					break
+				}
+				if best != nil && best.number < e.number {
+					break
+				}
+				v.passed[p] = e.number
+				if live(e) {
+					best, missed = e, -1
+					break
+				}
+				from = e.number + 1
+			}
+		}
 		if best == nil {
 			continue
 		}
@@ -69,7 +129,32 @@ func (q *Queue) look(v *view, now int64) *Entry {
 		} else {
 			v.seen[p] = best.number
 		}
-		return best
+		return best, nil
 	}
-	return nil
+	return nil, nil
+}
+
+// shown goes on for a browser with a page that has been loaded for it. Nothing of it is kept: all comes back as
+// EffectStored.
+func (q *Queue) shown(load *Load, entries []Arrival, whole bool, now int64, fx []Effect) []Effect {
+	b := load.Browser
+	if b.gone || b.view.load != load {
+		return spare(entries, fx)
+	}
+	v := b.view
+	v.load = nil
+	v.page = page{priority: load.Priority, from: load.From}
+	for i := range entries {
+		v.page.to = entries[i].Number
+		v.page.entries = append(v.page.entries, entries[i].entry())
+	}
+	if whole {
+		v.page.to = max(v.page.to, load.Last)
+	}
+	fx = q.show(b, now, fx)
+	v.page = page{}
+	if q.draining > 0 {
+		fx = q.answer(fx)
+	}
+	return spare(entries, fx)
 }

@@ -10,6 +10,7 @@ type Consumer struct {
 	left, right  *Consumer
 	first, last  *Entry // what it owns, in order of acquisition
 	owned        int
+	drains       int    // to be answered
 	view         *view  // a browser's; nil for one that takes
 	seek         uint64 // barred entries below this key are not for it
 	settled      bool   // takes for good
@@ -55,20 +56,54 @@ func (q *Queue) SetLimit(c *Consumer, limit uint64, now int64, fx []Effect) []Ef
 	if c.gone {
 		return fx
 	}
+	if c.drains > 0 {
+		fx = q.drained(c, fx)
+	}
 	c.limit = limit
 	q.enlist(c)
 	return q.dispatch(now, fx)
 }
 
-// Drain gives what there is up to limit and then answers with EffectDrained. Afterwards the consumer has no credit.
+// Drain gives what there is up to limit and then answers with EffectDrained: at once, or when what has to be loaded for
+// that has been. Afterwards the consumer has no credit. Each Drain is answered once, those before a SetLimit at the
+// latest by that.
 func (q *Queue) Drain(c *Consumer, limit uint64, now int64, fx []Effect) []Effect {
 	if c.gone {
 		return fx
 	}
-	fx = q.SetLimit(c, limit, now, fx)
+	if c.drains == 0 {
+		q.draining++
+	}
+	c.drains++
+	c.limit = limit
+	q.enlist(c)
+	return q.dispatch(now, fx)
+}
+
+// answer answers the drains of those who have been given all there is for them, or all they wanted.
+func (q *Queue) answer(fx []Effect) []Effect {
+	for _, c := range q.takers {
+		if c.drains > 0 && (c.limit <= c.given || q.ready.paged == 0) {
+			fx = q.drained(c, fx)
+		}
+	}
+	for _, b := range q.browsers {
+		if b.drains > 0 && (b.limit <= b.given || b.view.load == nil) {
+			fx = q.drained(b, fx)
+		}
+	}
+	return fx
+}
+
+// drained answers the drains of c.
+func (q *Queue) drained(c *Consumer, fx []Effect) []Effect {
 	c.limit = c.given
 	q.enlist(c)
-	return append(fx, Effect{Kind: EffectDrained, Consumer: c})
+	for ; c.drains > 0; c.drains-- {
+		fx = append(fx, Effect{Kind: EffectDrained, Consumer: c})
+	}
+	q.draining--
+	return fx
 }
 
 // Detach removes a consumer. What it owned goes back to its place; when its connection was lost and the policy counts
@@ -80,6 +115,10 @@ func (q *Queue) Detach(c *Consumer, lost bool, now int64, fx []Effect) []Effect 
 	c.limit = c.given
 	q.enlist(c)
 	c.gone = true
+	if c.drains > 0 {
+		c.drains = 0
+		q.draining--
+	}
 	if c.view != nil {
 		q.browsers = without(q.browsers, c)
 		return fx

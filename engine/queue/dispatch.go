@@ -1,26 +1,40 @@
 package queue
 
 // dispatch gives waiting entries to those with credit until one of the two runs out: to consumers in turn, so that
-// nobody with credit waits longer than one round, then to browsers.
+// nobody with credit waits longer than one round, then to browsers. Then it asks for what has to be loaded, and answers
+// drains.
 func (q *Queue) dispatch(now int64, fx []Effect) []Effect {
+	gave := false
 	for passed := 0; q.waiting > 0 && q.turn != nil && passed < q.hungry; {
 		c := q.turn
 		var e *Entry
 		if e, fx = q.next(c, now, fx); e == nil {
+			if q.barred == nil || q.barred.n == 0 {
+				break // nothing is there for anybody
+			}
 			q.turn = c.right // only barred entries are left and none is for c; others may do better
 			passed++
 			continue
 		}
-		passed = 0
+		passed, gave = 0, true
 		fx = q.give(c, e, fx)
 	}
 	for _, b := range q.browsers {
 		fx = q.show(b, now, fx)
 	}
+	if q.ready.paged != 0 && (gave || q.turn != nil) {
+		fx = q.refill(fx)
+	}
+	if q.draining > 0 {
+		fx = q.answer(fx)
+	}
 	return fx
 }
 
-// next takes out the first entry that c may have, nil when there is none. Expired ones in front of it leave.
+// handsOver reports whether a new entry goes to a consumer at once: who has credit can have nothing that waits already.
+func (q *Queue) handsOver() bool { return q.turn != nil && q.browsers == nil && q.ready.paged == 0 }
+
+// next takes out the first entry that c may have now, nil when there is none. Expired ones in front of it leave.
 func (q *Queue) next(c *Consumer, now int64, fx []Effect) (*Entry, []Effect) {
 	var open *Entry
 	for {
@@ -33,9 +47,13 @@ func (q *Queue) next(c *Consumer, now int64, fx []Effect) (*Entry, []Effect) {
 		fx = q.expire(open, fx)
 	}
 	if q.barred != nil && q.barred.n > 0 {
+		limit := q.ready.limit()
+		if open != nil {
+			limit = open.key()
+		}
 		var i uint32
 		if i, fx = q.nextBarred(c, now, fx); i < q.barred.n {
-			if e := q.barred.at(i); open == nil || e.key() < open.key() {
+			if e := q.barred.at(i); e.key() < limit {
 				q.barred.remove(i)
 				return e, fx
 			}

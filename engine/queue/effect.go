@@ -8,6 +8,7 @@ type Effect struct {
 	Consumer    *Consumer // EffectDeliver, EffectDrained
 	Entry       *Entry
 	Message     *Message
+	Load        *Load // EffectLoad, EffectPurged
 }
 
 // EffectKind says what there is to do.
@@ -20,6 +21,9 @@ const (
 	EffectGone                      // the entry has left the queue; Cause says why
 	EffectDead                      // the entry is leaving: dead-letter or drop it, then Finish; Cause says why
 	EffectExpired                   // the entry is leaving: expire it, then Finish
+	EffectStored                    // the queue lets go of the message, which has no Entry: the store has it
+	EffectLoad                      // bring Load from the store and hand it to Loaded
+	EffectPurged                    // what the store has of Load, from From to Last, is gone
 )
 
 // Cause says why an entry leaves.

@@ -3,7 +3,7 @@ package queue
 // Queue is one queue. The zero value is ready to use, with no policy: endless attempts. It is not safe for concurrent
 // use: whoever guards it calls one method at a time, carries out the effects in order, and lets the next one in.
 //
-// Between calls no message waits for which some consumer has credit.
+// Between calls no message waits for which some consumer has credit, unless what comes before it is being loaded.
 type Queue struct {
 	ready    ready
 	barred   *ring       // waiting entries that some present consumer must not have; nil while there never was one
@@ -13,9 +13,12 @@ type Queue struct {
 	browsers []*Consumer
 	expiry   expiry
 	policy   Policy
+	draining int // consumers and browsers with a drain to be answered
 
 	waiting, acquired, leaving int
-	bytes                      int64
+	stored                     int   // of waiting, in the store only
+	bytes                      int64 // payloads of all entries, of which
+	storedBytes                int64 // are in the store only
 	counters                   Counters
 }
 
@@ -37,14 +40,15 @@ type Counters struct {
 // Stats is what is in a queue.
 type Stats struct {
 	Waiting, Acquired, Leaving int // entries
+	Stored                     int // of Waiting, those that are in the store only
 	Consumers                  int
-	Bytes                      int64 // payloads of all entries
+	Bytes, StoredBytes         int64 // payloads of all entries, and of those in the store only
 	Counters
 }
 
 // Stats returns what is in the queue.
 func (q *Queue) Stats() Stats {
-	return Stats{q.waiting, q.acquired, q.leaving, q.Consumers(), q.bytes, q.counters}
+	return Stats{q.waiting, q.acquired, q.leaving, q.stored, q.Consumers(), q.bytes, q.storedBytes, q.counters}
 }
 
 // Waiting returns how many entries wait.
@@ -69,11 +73,22 @@ type Arrival struct {
 // Publish adds a message. Numbers are from 1 to below 2^60, unique in the queue and mostly ascending: one that comes late is put
 // where it belongs.
 func (q *Queue) Publish(m *Message, number uint64, now int64, fx []Effect) []Effect {
+	if q.ready.budget != nil && m.Durable && q.page(m, number, now) {
+		return q.left(m, now, fx)
+	}
 	return q.add(&Entry{number: number, message: m, priority: m.level()}, now, fx)
 }
 
 // Insert adds a message with a past.
 func (q *Queue) Insert(a Arrival, now int64, fx []Effect) []Effect {
+	if m := a.Message; q.ready.budget != nil && m.Durable && q.page(m, a.Number, now) {
+		return q.left(m, now, fx)
+	}
+	return q.add(a.entry(), now, fx)
+}
+
+// entry returns a new entry for an arrival.
+func (a *Arrival) entry() *Entry {
 	e := &Entry{
 		number: a.Number, message: a.Message, priority: a.Message.level(),
 		count: a.Count, base: min(a.Base, a.Count),
@@ -84,7 +99,16 @@ func (q *Queue) Insert(a Arrival, now int64, fx []Effect) []Effect {
 	if len(a.Annotations) > 0 {
 		e.more = &more{annotations: a.Annotations}
 	}
-	return q.add(e, now, fx)
+	return e
+}
+
+// left goes on after a message has been left to the store.
+func (q *Queue) left(m *Message, now int64, fx []Effect) []Effect {
+	fx = append(fx, Effect{Kind: EffectStored, Message: m})
+	if q.turn == nil && q.browsers == nil {
+		return fx
+	}
+	return q.dispatch(now, fx)
 }
 
 func (q *Queue) add(e *Entry, now int64, fx []Effect) []Effect {
@@ -99,14 +123,14 @@ func (q *Queue) add(e *Entry, now int64, fx []Effect) []Effect {
 		q.expiry.put(e)
 	}
 	q.waiting++
-	if q.turn != nil && q.browsers == nil { // who has credit can have nothing that waits already: hand it over
+	if q.handsOver() {
 		return q.give(q.turn, e, fx)
 	}
 	q.ready.put(e)
 	for _, b := range q.browsers {
 		b.view.late(e)
 	}
-	if q.browsers == nil {
+	if q.turn == nil && q.browsers == nil {
 		return fx
 	}
 	return q.dispatch(now, fx)
@@ -145,9 +169,13 @@ func (q *Queue) Purge(fx []Effect) []Effect {
 		q.waiting--
 		fx = q.gone(e, CausePurged, fx)
 	}
+	fx = q.purgeStored(fx)
 	q.ready.drainAll(drop)
 	for q.barred != nil && q.barred.n > 0 {
 		drop(q.barred.popFront())
+	}
+	if q.draining > 0 {
+		fx = q.answer(fx)
 	}
 	return fx
 }
@@ -163,8 +191,8 @@ func (q *Queue) Clear(fx []Effect) ([]*Consumer, []Effect) {
 		}
 		c.limit = c.given
 		q.enlist(c)
-		c.gone = true
+		c.gone, c.drains = true, 0
 	}
-	q.takers, q.browsers = nil, nil
+	q.takers, q.browsers, q.draining = nil, nil, 0
 	return all, q.Purge(fx)
 }

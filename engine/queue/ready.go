@@ -6,13 +6,18 @@ import "math/bits"
 // out of the middle (it expired) stays there as a blank until the blanks are half of its ring.
 type ready struct {
 	levels []level
-	used   uint16 // bit p: levels has priority p
-	filled uint16 // bit p: that level isn't empty
+	used   uint16  // bit p: levels has priority p
+	filled uint16  // bit p: that level's ring isn't empty
+	paged  uint16  // bit p: that level has a frontier
+	budget *Budget // nil: all is kept in memory
 }
 
 type level struct {
 	ring
-	blanks uint32
+	blanks   uint32
+	kept     int64     // what its durable entries take, blanks not counted
+	lease    int64     // taken from the budget for them, and for a load on its way
+	frontier *frontier // nil: all its entries are in memory
 }
 
 // level returns the level of a priority that is in used.
@@ -36,32 +41,49 @@ func (r *ready) open(priority uint8) *level {
 // put places an entry, new or returned.
 func (r *ready) put(e *Entry) {
 	e.state = stateReady
-	r.open(e.priority).insert(e)
+	l := r.open(e.priority)
+	l.insert(e)
 	r.filled |= 1 << e.priority
+	if e.message.Durable {
+		l.kept += costOf(e.message)
+		r.grow(l)
+	}
 }
 
 // putAll places entries of one priority in ascending order.
 func (r *ready) putAll(sorted []*Entry) {
+	l := r.open(sorted[0].priority)
 	for _, e := range sorted {
 		e.state = stateReady
+		if e.message.Durable {
+			l.kept += costOf(e.message)
+		}
 	}
-	r.open(sorted[0].priority).merge(sorted)
+	l.merge(sorted)
 	r.filled |= 1 << sorted[0].priority
+	r.grow(l)
 }
 
-// head returns the first entry, nil when there is none.
+// head returns the first entry, nil when there is none, or when the first one is in the store only.
 func (r *ready) head() *Entry {
-	for r.filled != 0 {
-		p := uint8(15 - bits.LeadingZeros16(r.filled))
+	for set := r.filled | r.paged; set != 0; {
+		p := uint8(15 - bits.LeadingZeros16(set))
 		l := r.level(p)
 		for l.n > 0 {
 			if e := l.at(0); e.state == stateReady {
+				if l.frontier != nil && e.number >= l.frontier.from {
+					return nil
+				}
 				return e
 			}
 			l.popFront()
 			l.blanks--
 		}
+		if l.frontier != nil {
+			return nil
+		}
 		r.filled &^= 1 << p
+		set &^= 1 << p
 	}
 	return nil
 }
@@ -72,6 +94,18 @@ func (r *ready) pop(e *Entry) {
 	l.popFront()
 	if l.n == 0 {
 		r.filled &^= 1 << e.priority
+	}
+	r.left(l, e)
+}
+
+// left notes that an entry has left its level.
+func (r *ready) left(l *level, e *Entry) {
+	if !e.message.Durable {
+		return
+	}
+	l.kept -= costOf(e.message)
+	if l.lease > 0 {
+		r.shrink(l)
 	}
 }
 
@@ -86,6 +120,7 @@ func (r *ready) blank(e *Entry) {
 			r.filled &^= 1 << e.priority
 		}
 	}
+	r.left(l, e)
 }
 
 // after returns the first entry of a priority whose number is above number, nil when there is none.
@@ -102,7 +137,7 @@ func (r *ready) after(priority uint8, number uint64) *Entry {
 	return nil
 }
 
-// each calls f with every entry in order, and leaves ready empty.
+// drainAll calls f with every entry in order, and leaves ready empty. There must be no frontier.
 func (r *ready) drainAll(f func(*Entry)) {
 	for e := r.head(); e != nil; e = r.head() {
 		r.pop(e)

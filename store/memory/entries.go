@@ -63,6 +63,18 @@ func (q *entries) remove(number uint64) bool {
 	return true
 }
 
+func (q *entries) purge(priority uint8, from, last uint64) {
+	var numbers []uint64
+	for i, _ := q.search(from); i < len(q.all) && q.all[i].Number <= last; i++ {
+		if e := &q.all[i]; e.Message != nil && level(e.Message) == priority {
+			numbers = append(numbers, e.Number)
+		}
+	}
+	for _, n := range numbers {
+		q.remove(n)
+	}
+}
+
 func (q *entries) load(priority uint8, from uint64, n, bytes int) []engine.Stored {
 	i, _ := q.search(from)
 	var found []engine.Stored

@@ -73,6 +73,8 @@ func (s *Store) apply(r *engine.Record) {
 	case engine.RecordEnqueue, engine.RecordMove:
 		q.put(engine.Stored{Number: r.Number, Count: r.Count, Base: r.Base, Annotations: r.Annotations, Message: r.Message})
 		s.state.LastNumber = max(s.state.LastNumber, r.Number)
+	case engine.RecordPurge:
+		q.purge(r.Priority, r.FromNumber, r.Number)
 	case engine.RecordRemove:
 		q.remove(r.Number)
 	case engine.RecordCount:

@@ -28,6 +28,7 @@ func Run(t *testing.T, open func(t *testing.T) Store) {
 		{"all fields of an entry come back", testFields},
 		{"removed entries are gone", testRemove},
 		{"counts and annotations are absolute", testCount},
+		{"a purge takes one priority and a range of numbers", testPurge},
 		{"a move is one step", testMove},
 		{"a deleted queue is gone with its entries", testDelete},
 		{"records for what isn't there are passed over", testUnknown},
@@ -194,6 +195,27 @@ func testCount(t *testing.T, s *subject) {
 	got := s.load(1, 0, 1, 1)
 	if len(got) != 1 || got[0].Count != 6 || got[0].Base != 1 || !reflect.DeepEqual(got[0].Annotations, add) {
 		t.Errorf("entry = %+v, want count 6 of which 1 elsewhere, one annotation", got)
+	}
+}
+
+func testPurge(t *testing.T, s *subject) {
+	s.recover()
+	other := enqueue(1, 5)
+	other.Message.Priority = 0
+	purge := engine.Record{Kind: engine.RecordPurge, Queue: 1, Priority: usual, FromNumber: 3, Number: 6}
+	s.commit(define(1), define(2), enqueue(1, 2), enqueue(1, 3), enqueue(1, 4), other, enqueue(1, 6), enqueue(1, 7), enqueue(2, 8))
+	s.commit(remove(1, 4), purge, enqueue(1, 9))
+	for range 2 {
+		s.expect(1, 2, 7, 9)
+		s.expect(2, 8)
+		if got, err := s.store.Load(1, 0, 0, 10, 1000); err != nil || !slices.Equal(numbers(got), []uint64{5}) {
+			t.Errorf("priority 0 has %v, %v, want what it had", numbers(got), err)
+		}
+		state := s.restart()
+		if got := state.Summaries[0]; got.Entries != 4 || got.Bytes != 8 {
+			t.Errorf("summary = %+v, want 4 entries of 2 bytes", got)
+		}
+		s.commit(purge) // once more
 	}
 }
 

@@ -1,0 +1,144 @@
+package engine
+
+import (
+	"fmt"
+	"sync"
+	"time"
+
+	"github.com/letomq/leto/engine/queue"
+)
+
+const (
+	// loadsInFlight is how many pages are read at once: enough to keep a disk busy, and they bound what is read and not
+	// counted yet to some MiB.
+	loadsInFlight = 4
+	// loadRetry is how long a load that failed waits for the next try.
+	loadRetry = time.Second
+)
+
+// loader brings from the store what queues ask for. Its goroutines run while there is something to load, loadsInFlight
+// at most. A queue asks for one page of each priority at a time, and one for each browser, so that what waits is
+// bounded by what is there.
+type loader struct {
+	broker *Broker
+	store  Store
+
+	mu      sync.Mutex
+	jobs    []loadJob // first come, first served
+	running int
+	closed  bool
+	workers sync.WaitGroup
+}
+
+type loadJob struct {
+	queue *boundQueue
+	load  *queue.Load
+}
+
+// enter takes a job. It may be called under a guard.
+func (l *loader) enter(q *boundQueue, load *queue.Load) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.closed {
+		return
+	}
+	l.jobs = append(l.jobs, loadJob{q, load})
+	if l.running < loadsInFlight {
+		l.running++
+		l.workers.Go(l.work)
+	}
+}
+
+// next takes out a job. When there is none, the goroutine that asked counts as ended.
+func (l *loader) next() (loadJob, bool) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if len(l.jobs) == 0 || l.closed {
+		l.jobs = nil
+		l.running--
+		return loadJob{}, false
+	}
+	job := l.jobs[0]
+	l.jobs[0] = loadJob{}
+	l.jobs = l.jobs[1:]
+	return job, true
+}
+
+func (l *loader) work() {
+	for job, ok := l.next(); ok; job, ok = l.next() {
+		l.carryOut(job)
+	}
+}
+
+// carryOut loads a page and hands it to its queue. A load that fails is tried again until it succeeds, the queue is
+// deleted or the broker closes: what the queue counts must not be taken for gone.
+func (l *loader) carryOut(job loadJob) {
+	b, q, load := l.broker, job.queue, job.load
+	b.committer.await() // what has expired will enter the window
+	for {
+		stored, err := l.store.Load(q.id, load.Priority, load.From, load.Entries, load.Bytes)
+		if err == nil {
+			q.loaded(load, stored)
+			return
+		}
+		if b.observer.LoadFailed != nil {
+			b.observer.LoadFailed(fmt.Errorf("store: queue %s::%s: load: %w", q.address.name, q.name, err))
+		}
+		select {
+		case <-time.After(loadRetry):
+		case <-b.closing:
+			return
+		}
+		if q.isDeleted() {
+			return
+		}
+	}
+}
+
+// close ends the goroutines and waits for them. What waits to be loaded stays where it is.
+func (l *loader) close() {
+	l.mu.Lock()
+	l.closed = true
+	l.mu.Unlock()
+	l.workers.Wait()
+}
+
+func (q *boundQueue) isDeleted() bool {
+	q.guard.enter()
+	defer q.guard.leave()
+	return q.deleted
+}
+
+// loaded hands a page to the queue that asked for it.
+func (q *boundQueue) loaded(load *queue.Load, stored []Stored) {
+	b := q.broker()
+	arrivals := make([]queue.Arrival, len(stored))
+	bytes := 0
+	for i := range stored {
+		s := &stored[i]
+		bytes += s.Message.Size()
+		b.memory.force(cost(s.Message, 1))
+		s.Message.Hold(1)
+		arrivals[i] = s.arrival()
+	}
+	whole := len(stored) < load.Entries && bytes < load.Bytes
+	q.guard.enter()
+	if q.deleted {
+		q.guard.leave()
+		for i := range arrivals {
+			b.memory.release(arrivals[i].Message)
+		}
+		return
+	}
+	after := q.carryOut(q.core.Loaded(load, arrivals, whole, b.now(), nil), nil)
+	q.guard.leave()
+	q.after(&after, nil)
+}
+
+// arrival returns the entry as it comes to its queue. A consumer that has had it without failing is forgotten.
+func (s *Stored) arrival() queue.Arrival {
+	return queue.Arrival{
+		Message: s.Message, Number: s.Number, Count: s.Count, Base: s.Base, Annotations: s.Annotations,
+		Acquired: s.Count > 0,
+	}
+}

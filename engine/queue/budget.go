@@ -1,0 +1,42 @@
+package queue
+
+import "sync/atomic"
+
+// EntryCost is what an entry takes in memory beside its payload: itself, the message's struct and its share of the
+// structures that hold them.
+const EntryCost = 192
+
+// Budget is how much of what the store holds the queues of one broker also keep in memory, waiting to be delivered. It
+// may be used by many queues at once. The fields are set before it is used and don't change.
+//
+// Sizes are in bytes of payloads and EntryCost for each entry, where they don't say otherwise.
+type Budget struct {
+	Limit   int64 // of all queues together
+	Ceiling int64 // of one queue and priority
+	Floor   int64 // what each queue and priority may keep beside Limit
+	Chunk   int64 // is taken from Limit and given back at once
+	Low     int64 // a priority that has less in memory, and more in the store, is loaded; above 0
+
+	PageEntries, PageBytes   int // what one load brings at most, in entries and payload bytes
+	SmallEntries, SmallBytes int // the same when Limit is reached: what it takes to go on
+
+	used atomic.Int64
+}
+
+// Used returns what of Limit is taken. It may be above Limit by what had to be loaded or came back from consumers.
+func (b *Budget) Used() int64 { return b.used.Load() }
+
+// take takes n from Limit, if there is so much.
+func (b *Budget) take(n int64) bool {
+	if b.used.Add(n) <= b.Limit {
+		return true
+	}
+	b.used.Add(-n)
+	return false
+}
+
+// chunks returns n rounded up to whole chunks.
+func (b *Budget) chunks(n int64) int64 { return (n + b.Chunk - 1) / b.Chunk * b.Chunk }
+
+// costOf returns what a message takes as one entry.
+func costOf(m *Message) int64 { return int64(m.Size()) + EntryCost }
