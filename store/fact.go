@@ -1,0 +1,55 @@
+package store
+
+import "github.com/letomq/leto/engine"
+
+// factKind says what a fact of a window states: FORMAT.md.
+type factKind uint8
+
+const (
+	factDefine factKind = iota + 1
+	factDelete
+	factBody
+	factEnqueue
+	factRemove
+	factCount
+	factMove
+	factCell
+	factDue
+	factPurge
+	factCounters
+	factRelocate
+	factRestated
+	factGone
+	factDeleted
+)
+
+// windowVersion is the version of a window's form.
+const windowVersion = 1
+
+// fact is one fact as it was read. What it refers to belongs to the window.
+type fact struct {
+	kind        factKind
+	queue       uint64
+	number      uint64
+	from        uint64 // move: queue
+	fromNumber  uint64
+	priority    uint8
+	body        uint64 // one more than the body's number in its window; 0: none
+	count, base uint32
+	annotations []byte // without the count when there are none
+	due         int64  // unix milliseconds
+
+	definition engine.Definition // define
+
+	bytes   []byte // body: the whole fact
+	at      int    // body: where that stands in the window
+	space   uint64 // cell
+	key     []byte
+	value   []byte
+	lastNum uint64 // counters
+	lastQ   uint64
+	ranges  []span // gone and deleted
+}
+
+// span is a row of numbers.
+type span struct{ first, last uint64 }

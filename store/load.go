@@ -1,0 +1,162 @@
+package store
+
+import (
+	"errors"
+	"fmt"
+
+	"github.com/letomq/leto/engine"
+	"github.com/letomq/leto/store/index"
+)
+
+// Load returns entries of a queue that have a priority. A body that doesn't read well is left out and reported: it is
+// never delivered.
+func (s *Store) Load(q engine.QueueID, priority uint8, from uint64, n, bytes int) ([]engine.Stored, error) {
+	if n <= 0 {
+		return nil, nil
+	}
+	s.reading.RLock()
+	defer s.reading.RUnlock()
+	var found []engine.Stored
+	var entries []index.Entry
+	b := bodies{store: s}
+	for len(found) == 0 || bytes > 0 && len(found) < n {
+		// As many as would do if their payloads were as large as their bodies.
+		entries = entries[:0]
+		left := bytes
+		if err := s.look(uint64(q), level(priority), from, n-len(found), func(e *index.Entry) bool {
+			entries = append(entries, *e)
+			left -= int(min(e.Payload, 1<<40))
+			return left > 0
+		}); err != nil {
+			return found, err
+		}
+		if len(entries) == 0 {
+			return found, nil
+		}
+		b.reset(entries)
+		for i := range entries {
+			e := &entries[i]
+			from = e.Number + 1
+			stored, err := b.read(e)
+			var bad *BodyError
+			switch {
+			case errors.As(err, &bad):
+				bad.Queue, bad.Number = q, e.Number
+				s.measure.badBodies.Add(1)
+				s.alarm(bad.Error())
+				continue
+			case err != nil:
+				return found, err
+			}
+			found = append(found, stored)
+			bytes -= stored.Message.Size()
+		}
+	}
+	return found, nil
+}
+
+// BodyError says that a message's body isn't what was written.
+type BodyError struct {
+	Queue   engine.QueueID
+	Number  uint64
+	Segment uint64
+	Offset  uint32
+	Reason  string
+}
+
+func (e *BodyError) Error() string {
+	return fmt.Sprintf("store: message %d of queue %d is corrupt in segment %016x at %d: %s", e.Number, e.Queue, e.Segment,
+		e.Offset, e.Reason)
+}
+
+// look calls f with entries of a level in ascending order of number, pending ones and others, n at the most or until
+// it returns false. The caller holds reading.
+func (s *Store) look(queue uint64, priority uint8, from uint64, n int, f func(*index.Entry) bool) error {
+	s.mu.Lock()
+	if s.err != nil {
+		s.mu.Unlock()
+		return s.err
+	}
+	view := s.index.View()
+	fresh, edits, whole := s.pending.peek(queue, priority, from, n)
+	s.mu.Unlock()
+
+	ended := false
+	give := func(e *index.Entry) bool {
+		n--
+		if !f(e) || n <= 0 {
+			ended = true
+		}
+		return !ended
+	}
+	if !whole {
+		if err := s.index.Load(view, queue, priority, from, func(e *index.Entry) bool {
+			for len(fresh) > 0 && fresh[0].Number < e.Number && !ended {
+				give(&fresh[0])
+				fresh = fresh[1:]
+			}
+			if ended || len(fresh) > 0 && fresh[0].Number == e.Number {
+				return !ended
+			}
+			if edit, changed := edits[e.Number]; changed {
+				switch edit.Kind {
+				case index.EditRemove:
+					return true
+				case index.EditCount:
+					parts := []index.Part(nil)
+					if e.Extra != nil {
+						parts = e.Extra.Parts
+					}
+					e.Count, e.Base, e.Extra = edit.Entry.Count, edit.Entry.Base, &index.Extra{Parts: parts}
+					if edit.Entry.Extra != nil {
+						e.Extra.Annotations = edit.Entry.Extra.Annotations
+					}
+				}
+			}
+			return give(e)
+		}); err != nil {
+			return fmt.Errorf("store: load: %w", err)
+		}
+	}
+	for i := range fresh {
+		if ended || !give(&fresh[i]) {
+			break
+		}
+	}
+	return nil
+}
+
+// peek returns what is pending of a level from a number on: at most n entries, and the last edit of each entry that
+// the index has. With whole, there is nothing in the index to be looked at.
+func (p *pending) peek(queue uint64, priority uint8, from uint64, n int) (
+	entries []index.Entry, edits map[uint64]index.Edit, whole bool,
+) {
+	s := p.shelves[queue]
+	if s == nil {
+		return nil, nil, false
+	}
+	if s.deleted != 0 {
+		return nil, nil, true
+	}
+	l := s.levels[priority]
+	if l == nil {
+		return nil, nil, false
+	}
+	i, _ := l.search(from)
+	for ; i < len(l.entries) && len(entries) < n; i++ {
+		if e := &l.entries[i]; !e.gone {
+			entries = append(entries, e.Entry)
+		}
+	}
+	for i := range l.edits {
+		e := &l.edits[i]
+		if e.Number < from || e.Kind == index.EditPut {
+			continue
+		}
+		if edits == nil {
+			edits = map[uint64]index.Edit{}
+		}
+		edits[e.Number] = e.Edit
+	}
+	return entries, edits, false
+}

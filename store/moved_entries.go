@@ -1,0 +1,76 @@
+package store
+
+import (
+	"github.com/letomq/leto/engine"
+	"github.com/letomq/leto/store/index"
+)
+
+// movedEntries is what the records of a window say about queues and entries, as far as somebody asks before the window
+// is entered.
+type movedEntries struct {
+	queues  map[uint64]bool // defined or deleted in the window
+	entries map[entryKey]bool
+	read    int // so many records are in entries
+}
+
+type entryKey struct{ queue, number uint64 }
+
+func (m *movedEntries) reset() {
+	if m.queues != nil {
+		clear(m.queues)
+	}
+	if m.entries != nil {
+		clear(m.entries)
+	}
+	m.read = 0
+}
+
+func (m *movedEntries) define(queue uint64, there bool) {
+	if m.queues == nil {
+		m.queues = map[uint64]bool{}
+	}
+	m.queues[queue] = there
+}
+
+// defined says whether there is a queue, after the records of the window so far.
+func (s *Store) defined(queue uint64) bool {
+	if len(s.moved.queues) > 0 {
+		if there, known := s.moved.queues[queue]; known {
+			return there
+		}
+	}
+	// Only who appends changes it, and that is who asks.
+	_, there := s.pending.queues[queue]
+	return there
+}
+
+// exists says whether there is an entry, after some records of the window.
+func (s *Store) exists(before []engine.Record, queue, number uint64, priority uint8) bool {
+	if !s.defined(queue) {
+		return false
+	}
+	m := &s.moved
+	if m.entries == nil {
+		m.entries = map[entryKey]bool{}
+	}
+	for ; m.read < len(before); m.read++ {
+		switch r := &before[m.read]; r.Kind {
+		case engine.RecordMove:
+			m.entries[entryKey{uint64(r.From), r.FromNumber}] = false
+			m.entries[entryKey{uint64(r.Queue), r.Number}] = true
+		case engine.RecordEnqueue:
+			m.entries[entryKey{uint64(r.Queue), r.Number}] = true
+		case engine.RecordRemove:
+			m.entries[entryKey{uint64(r.Queue), r.Number}] = false
+		}
+	}
+	if there, known := m.entries[entryKey{queue, number}]; known {
+		return there
+	}
+	found := false
+	_ = s.look(queue, priority, number, 1, func(e *index.Entry) bool {
+		found = e.Number == number
+		return false
+	})
+	return found
+}

@@ -1,0 +1,167 @@
+package store
+
+import (
+	"cmp"
+	"errors"
+	"fmt"
+	"os"
+	"slices"
+	"sync"
+	"sync/atomic"
+
+	"github.com/letomq/leto/engine"
+	"github.com/letomq/leto/store/index"
+	"github.com/letomq/leto/store/journal"
+)
+
+// Store is the durable engine.Store: the journal takes what is committed, and the index follows behind it.
+type Store struct {
+	o       Options
+	id      [16]byte
+	lock    *os.File
+	journal *journal.Journal
+	index   *index.Index
+
+	append sync.Mutex // whoever appends to the journal
+	writer windowWriter
+	moved  movedEntries // of the window that is being written
+	parts  []journal.Place
+
+	mu      sync.Mutex // guards pending, ending and err
+	room    *sync.Cond // pending has become less, or the store has failed or ends
+	pending *pending
+	ending  bool
+	err     error // why nothing more is taken
+
+	reading sync.RWMutex // held by readers while what they look at must stay: segments and versions of the index
+	wake    chan struct{}
+	stop    chan struct{}
+	running sync.WaitGroup
+
+	saved     position      // the last one written
+	applied   savedPosition // how far the index is
+	statement statement     // what was restated last
+	full      atomic.Bool   // messages are refused
+	low       atomic.Bool   // the index is left alone
+	space     space
+	measure   measures
+}
+
+// savedPosition is a window and what is behind it.
+type savedPosition struct {
+	window uint64
+	next   journal.Position
+}
+
+var _ engine.Store = (*Store)(nil)
+
+// ErrClosed says that a store is closed.
+var ErrClosed = errors.New("store: closed")
+
+// Close applies what is committed, makes a checkpoint and ends the store. It must not be called during a Commit.
+func (s *Store) Close() error {
+	s.mu.Lock()
+	if s.ending {
+		s.mu.Unlock()
+		return ErrClosed
+	}
+	s.ending = true
+	failed := s.err
+	if s.err == nil {
+		s.err = ErrClosed
+	}
+	s.room.Broadcast()
+	s.mu.Unlock()
+	close(s.stop)
+	s.running.Wait()
+
+	var err error
+	if failed == nil && !s.low.Load() {
+		if err = s.applyAll(); err == nil {
+			err = s.checkpoint()
+		}
+	}
+	s.append.Lock()
+	defer s.append.Unlock()
+	s.reading.Lock()
+	defer s.reading.Unlock()
+	err = errors.Join(err, s.release())
+	return err
+}
+
+// release closes what is open.
+func (s *Store) release() error {
+	var err error
+	if s.index != nil {
+		err = s.index.Close()
+	}
+	if s.journal != nil {
+		err = errors.Join(err, s.journal.Close())
+	}
+	if s.lock != nil {
+		err = errors.Join(err, s.lock.Close())
+	}
+	return err
+}
+
+// fail ends the store: what is on the device isn't known any more.
+func (s *Store) fail(err error) error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.err == nil {
+		s.err = fmt.Errorf("store: failed: %w", err)
+		s.alarm(s.err.Error())
+	}
+	s.room.Broadcast()
+	return s.err
+}
+
+func (s *Store) alarm(what string) {
+	if s.o.Alarm != nil {
+		s.o.Alarm(what)
+	}
+}
+
+// usable returns why nothing more is taken, or nil.
+func (s *Store) usable() error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.err
+}
+
+// Recover returns what is stored besides entries. Open has made it ready.
+func (s *Store) Recover() (engine.State, error) {
+	if err := s.usable(); err != nil {
+		return engine.State{}, err
+	}
+	counters := s.index.Counters()
+	state := engine.State{LastNumber: counters.LastNumber, LastQueue: engine.QueueID(counters.LastQueue)}
+	err := s.index.Definitions(func(id uint64, value []byte) error {
+		d, err := decodeDefinition(id, value)
+		if err != nil {
+			return err
+		}
+		sum, _ := s.index.Summary(id)
+		state.Queues = append(state.Queues, d)
+		state.Summaries = append(state.Summaries, summary(sum))
+		return nil
+	})
+	if err != nil {
+		return engine.State{}, fmt.Errorf("store: recover: %w", err)
+	}
+	return state, nil
+}
+
+func summary(sum *index.Summary) engine.Summary {
+	var s engine.Summary
+	for i := range sum.Levels {
+		l := &sum.Levels[i]
+		if l.Entries > 0 {
+			s.Entries += l.Entries
+			s.Bytes += int64(l.Bytes)
+			s.Levels = append(s.Levels, engine.Level{Priority: l.Priority, Entries: l.Entries, Head: l.Head})
+		}
+	}
+	slices.SortFunc(s.Levels, func(a, b engine.Level) int { return cmp.Compare(b.Priority, a.Priority) })
+	return s
+}
