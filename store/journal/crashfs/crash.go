@@ -44,8 +44,9 @@ func (f *FS) copy() *FS {
 }
 
 func (n *inode) clone() *inode {
-	return &inode{data: slices.Clone(n.data), device: slices.Clone(n.device), written: cloneSectors(n.written),
-		lost: cloneSectors(n.lost), sizes: slices.Clone(n.sizes)}
+	n.shared = true
+	return &inode{data: n.data, device: n.device, shared: true, written: cloneSectors(n.written), lost: cloneSectors(n.lost),
+		sizes: slices.Clone(n.sizes)}
 }
 
 func cloneSectors(sectors map[int64][][]byte) map[int64][][]byte {
@@ -82,7 +83,7 @@ func (f *FS) Crash(rng *rand.Rand) *FS {
 		if copies[n] == nil {
 			after := newInode()
 			after.data = n.crash(rng)
-			after.device = slices.Clone(after.data)
+			after.device, after.shared = after.data, true
 			copies[n] = after
 		}
 		next.names[name], next.device[name] = copies[n], copies[n]
@@ -111,6 +112,10 @@ func fate(rng *rand.Rand) func() bool {
 
 // crash returns what may be on the device.
 func (n *inode) crash(rng *rand.Rand) []byte {
+	if len(n.written)+len(n.lost)+len(n.sizes) == 0 {
+		n.shared = true
+		return n.device
+	}
 	size := int64(len(n.device))
 	if len(n.sizes) > 0 && rng.IntN(2) == 0 {
 		size = n.sizes[rng.IntN(len(n.sizes))]

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"slices"
 	"syscall"
 )
 
@@ -21,6 +22,14 @@ type inode struct {
 	lost    map[int64][][]byte // as written, but a flush of it has failed: no other flush flushes it
 	sizes   []int64            // that the file had since the flush
 	failed  bool               // a flush has
+	shared  bool               // data and device belong to copies as well
+}
+
+// own makes data and device the inode's own, before they are changed.
+func (n *inode) own() {
+	if n.shared {
+		n.data, n.device, n.shared = slices.Clone(n.data), slices.Clone(n.device), false
+	}
 }
 
 func newInode() *inode {
@@ -32,6 +41,7 @@ func (n *inode) resize(size int64) {
 	if size == int64(len(n.data)) {
 		return
 	}
+	n.own()
 	if old := int64(len(n.data)); size < old {
 		clear(n.data[size:])
 		n.data = n.data[:size]
@@ -56,6 +66,7 @@ func (n *inode) note(from, to int64) {
 
 // flush brings to the device what was written since the last flush, whether that had failed or not.
 func (n *inode) flush() {
+	n.own()
 	if size := len(n.data); size > len(n.device) {
 		n.device = append(n.device, make([]byte, size-len(n.device))...)
 	} else {
@@ -133,6 +144,7 @@ func (f *file) WriteAt(b []byte, offset int64) (int, error) {
 	if end > int64(len(f.node.data)) {
 		f.node.resize(end)
 	}
+	f.node.own()
 	copy(f.node.data[offset:], b)
 	f.node.note(offset, end)
 	if crash {

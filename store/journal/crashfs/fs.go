@@ -153,6 +153,7 @@ func (f *FS) Flip(name string, offset int64, bit uint) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	n := f.names[name]
+	n.own()
 	n.data[offset] ^= 1 << bit
 	if offset < int64(len(n.device)) {
 		n.device[offset] ^= 1 << bit
