@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/letomq/leto/engine"
+	"github.com/letomq/leto/store/index"
 	"github.com/letomq/leto/store/journal"
 )
 
@@ -116,6 +117,10 @@ func (s *Store) encode(records []engine.Record) (parts int64, err error) {
 			s.moved.define(queue, false)
 		case engine.RecordRemove:
 			w.remove(queue, r.Number, level(r.Priority))
+		case engine.RecordPurge:
+			if r.FromNumber <= r.Number {
+				w.purge(queue, level(r.Priority), index.Span{First: r.FromNumber, Last: r.Number})
+			}
 		case engine.RecordCount:
 			w.count(queue, r.Number, level(r.Priority), r.Count, r.Base)
 			w.annotations(r.Annotations)

@@ -1,6 +1,9 @@
 package store
 
-import "github.com/letomq/leto/engine"
+import (
+	"github.com/letomq/leto/engine"
+	"github.com/letomq/leto/store/index"
+)
 
 // factKind says what a fact of a window states: FORMAT.md.
 type factKind uint8
@@ -19,7 +22,6 @@ const (
 	factCounters
 	factRelocate
 	factRestated
-	factGone
 	factDeleted
 )
 
@@ -48,8 +50,5 @@ type fact struct {
 	value   []byte
 	lastNum uint64 // counters
 	lastQ   uint64
-	ranges  []span // gone and deleted
+	ranges  []index.Span // purge and deleted
 }
-
-// span is a row of numbers.
-type span struct{ first, last uint64 }

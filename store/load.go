@@ -3,6 +3,7 @@ package store
 import (
 	"errors"
 	"fmt"
+	"slices"
 
 	"github.com/letomq/leto/engine"
 	"github.com/letomq/leto/store/index"
@@ -78,7 +79,7 @@ func (s *Store) look(queue uint64, priority uint8, from uint64, n int, f func(*i
 		return s.err
 	}
 	view := s.index.View()
-	fresh, edits, whole := s.pending.peek(queue, priority, from, n)
+	fresh, edits, purges, whole := s.pending.peek(queue, priority, from, n)
 	s.mu.Unlock()
 
 	ended := false
@@ -97,6 +98,11 @@ func (s *Store) look(queue uint64, priority uint8, from uint64, n int, f func(*i
 			}
 			if ended || len(fresh) > 0 && fresh[0].Number == e.Number {
 				return !ended
+			}
+			for i := range purges {
+				if e.Number >= purges[i].First && e.Number <= purges[i].Last {
+					return true
+				}
 			}
 			if edit, changed := edits[e.Number]; changed {
 				switch edit.Kind {
@@ -127,20 +133,20 @@ func (s *Store) look(queue uint64, priority uint8, from uint64, n int, f func(*i
 }
 
 // peek returns what is pending of a level from a number on: at most n entries, and the last edit of each entry that
-// the index has. With whole, there is nothing in the index to be looked at.
+// the index has, and which of its entries are gone before that. With whole, there is nothing in the index to be looked at.
 func (p *pending) peek(queue uint64, priority uint8, from uint64, n int) (
-	entries []index.Entry, edits map[uint64]index.Edit, whole bool,
+	entries []index.Entry, edits map[uint64]index.Edit, purges []pendingPurge, whole bool,
 ) {
 	s := p.shelves[queue]
 	if s == nil {
-		return nil, nil, false
+		return nil, nil, nil, false
 	}
 	if s.deleted != 0 {
-		return nil, nil, true
+		return nil, nil, nil, true
 	}
 	l := s.levels[priority]
 	if l == nil {
-		return nil, nil, false
+		return nil, nil, nil, false
 	}
 	i, _ := l.search(from)
 	for ; i < len(l.entries) && len(entries) < n; i++ {
@@ -158,5 +164,5 @@ func (p *pending) peek(queue uint64, priority uint8, from uint64, n int) (
 		}
 		edits[e.Number] = e.Edit
 	}
-	return entries, edits, false
+	return entries, edits, slices.Clone(l.purges), false
 }

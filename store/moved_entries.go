@@ -1,6 +1,8 @@
 package store
 
 import (
+	"slices"
+
 	"github.com/letomq/leto/engine"
 	"github.com/letomq/leto/store/index"
 )
@@ -10,10 +12,25 @@ import (
 type movedEntries struct {
 	queues  map[uint64]bool // defined or deleted in the window
 	entries map[entryKey]bool
-	read    int // so many records are in entries
+	purges  []entryRange
+	read    int // so many records are in entries and purges
 }
 
-type entryKey struct{ queue, number uint64 }
+type entryKey struct {
+	queue    uint64
+	priority uint8
+	number   uint64
+}
+
+type entryRange struct {
+	queue    uint64
+	priority uint8
+	index.Span
+}
+
+func (r *entryRange) has(k entryKey) bool {
+	return k.queue == r.queue && k.priority == r.priority && k.number >= r.First && k.number <= r.Last
+}
 
 func (m *movedEntries) reset() {
 	if m.queues != nil {
@@ -22,7 +39,7 @@ func (m *movedEntries) reset() {
 	if m.entries != nil {
 		clear(m.entries)
 	}
-	m.read = 0
+	m.purges, m.read = m.purges[:0], 0
 }
 
 func (m *movedEntries) define(queue uint64, there bool) {
@@ -54,18 +71,32 @@ func (s *Store) exists(before []engine.Record, queue, number uint64, priority ui
 		m.entries = map[entryKey]bool{}
 	}
 	for ; m.read < len(before); m.read++ {
-		switch r := &before[m.read]; r.Kind {
+		r := &before[m.read]
+		key := entryKey{uint64(r.Queue), level(r.Priority), r.Number}
+		switch r.Kind {
 		case engine.RecordMove:
-			m.entries[entryKey{uint64(r.From), r.FromNumber}] = false
-			m.entries[entryKey{uint64(r.Queue), r.Number}] = true
+			m.entries[entryKey{uint64(r.From), level(r.Priority), r.FromNumber}] = false
+			m.entries[entryKey{uint64(r.Queue), level(r.Message.Priority), r.Number}] = true
 		case engine.RecordEnqueue:
-			m.entries[entryKey{uint64(r.Queue), r.Number}] = true
+			m.entries[entryKey{uint64(r.Queue), level(r.Message.Priority), r.Number}] = true
 		case engine.RecordRemove:
-			m.entries[entryKey{uint64(r.Queue), r.Number}] = false
+			m.entries[key] = false
+		case engine.RecordPurge:
+			gone := entryRange{key.queue, key.priority, index.Span{First: r.FromNumber, Last: r.Number}}
+			for k := range m.entries {
+				if gone.has(k) {
+					m.entries[k] = false
+				}
+			}
+			m.purges = append(m.purges, gone)
 		}
 	}
-	if there, known := m.entries[entryKey{queue, number}]; known {
+	key := entryKey{queue, priority, number}
+	if there, known := m.entries[key]; known {
 		return there
+	}
+	if slices.ContainsFunc(m.purges, func(r entryRange) bool { return r.has(key) }) {
+		return false
 	}
 	found := false
 	_ = s.look(queue, priority, number, 1, func(e *index.Entry) bool {

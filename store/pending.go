@@ -53,6 +53,7 @@ type shelf struct {
 type shelfLevel struct {
 	entries []pendingEntry // in ascending order of number
 	mixed   bool           // they aren't in order of their windows
+	purges  []pendingPurge // of entries that the index may have; edits of them come later
 	edits   []pendingEdit  // of entries that the index may have, in the order they hold
 	floor   uint64         // the index has never had a higher number here
 }
@@ -66,6 +67,11 @@ type pendingEntry struct {
 
 type pendingEdit struct {
 	index.Edit
+	window uint64
+}
+
+type pendingPurge struct {
+	index.Span
 	window uint64
 }
 
@@ -150,9 +156,11 @@ facts:
 			if p.rebuild == nil {
 				break facts
 			}
-		case factGone:
-			if p.rebuild != nil {
-				w.err = p.rebuild.gone(f)
+		case factPurge:
+			if l := p.level(f.queue, f.priority); l != nil {
+				for _, span := range f.ranges {
+					l.purge(span, r.Index)
+				}
 			}
 		case factDeleted:
 		default:
@@ -280,6 +288,15 @@ func (l *shelfLevel) remove(number, window uint64) {
 	}
 }
 
+func (l *shelfLevel) purge(span index.Span, window uint64) {
+	i, _ := l.search(span.First)
+	for ; i < len(l.entries) && l.entries[i].Number <= span.Last; i++ {
+		l.entries[i].gone, l.entries[i].Extra = true, nil
+	}
+	l.edits = slices.DeleteFunc(l.edits, func(e pendingEdit) bool { return e.Number >= span.First && e.Number <= span.Last })
+	l.purges = append(l.purges, pendingPurge{span, window})
+}
+
 func (l *shelfLevel) count(f *fact, window uint64) {
 	var extra *index.Extra
 	if len(f.annotations) > 0 {
@@ -354,6 +371,12 @@ func compare(a, b uint64) int {
 
 func (l *shelfLevel) collect(queue uint64, priority uint8, window uint64) *index.LevelBatch {
 	b := &index.LevelBatch{Queue: queue, Priority: priority}
+	for i := range l.purges {
+		if l.purges[i].window > window {
+			break
+		}
+		b.Purges = append(b.Purges, l.purges[i].Span)
+	}
 	for i := range l.edits {
 		if l.edits[i].window > window {
 			break
@@ -390,7 +413,7 @@ func (l *shelfLevel) collect(queue uint64, priority uint8, window uint64) *index
 		}
 		e.indexed = true
 	}
-	if len(b.Edits) == 0 && len(b.Adds) == 0 {
+	if len(b.Purges) == 0 && len(b.Edits) == 0 && len(b.Adds) == 0 {
 		return nil
 	}
 	return b
@@ -413,7 +436,7 @@ func (p *pending) applied(window uint64) {
 			if l == nil {
 				continue
 			}
-			if l.applied(window); len(l.entries) == 0 && len(l.edits) == 0 {
+			if l.applied(window); len(l.entries)+len(l.edits)+len(l.purges) == 0 {
 				s.levels[priority] = nil
 			} else {
 				empty = false
@@ -433,6 +456,11 @@ func (p *pending) applied(window uint64) {
 
 func (l *shelfLevel) applied(window uint64) {
 	n := 0
+	for n < len(l.purges) && l.purges[n].window <= window {
+		n++
+	}
+	l.purges = slices.Delete(l.purges, 0, n)
+	n = 0
 	for n < len(l.edits) && l.edits[n].window <= window {
 		n++
 	}

@@ -12,32 +12,11 @@ import (
 // rebuild makes the index anew from the segments that are left. What segments held that are gone has been restated in
 // later ones: FORMAT.md, "Restating". A queue may be defined behind the messages that it has, so they are read twice.
 type rebuild struct {
-	store  *Store
 	queues map[uint64]bool // those that are there in the end
 }
 
 // exists says whether there is a queue in the end.
 func (b *rebuild) exists(queue uint64) bool { return b.queues[queue] }
-
-// gone removes all entries of some numbers from the index, which has what came before.
-func (b *rebuild) gone(f *fact) error {
-	p := b.store.pending
-	l := p.level(f.queue, f.priority)
-	if l == nil {
-		return nil
-	}
-	for _, r := range f.ranges {
-		if err := b.store.index.Load(b.store.index.View(), f.queue, f.priority, r.first, func(e *index.Entry) bool {
-			if e.Number <= r.last {
-				l.edits = append(l.edits, pendingEdit{index.Edit{Number: e.Number, Kind: index.EditRemove}, 0})
-			}
-			return e.Number < r.last
-		}); err != nil {
-			return err
-		}
-	}
-	return nil
-}
 
 func (s *Store) rebuildIndex() error {
 	if s.index != nil {
@@ -50,7 +29,7 @@ func (s *Store) rebuildIndex() error {
 	if err := s.openIndex(0); err != nil {
 		return fmt.Errorf("store: new index: %w", err)
 	}
-	b := &rebuild{store: s, queues: map[uint64]bool{}}
+	b := &rebuild{queues: map[uint64]bool{}}
 	s.pending = newPending(s.index)
 	s.pending.rebuild = b
 	if err := s.eachWindow(func(r journal.Record) error { return b.survey(r.Payload) }); err != nil {
@@ -61,7 +40,7 @@ func (s *Store) rebuildIndex() error {
 	}
 	last := journal.Record{}
 	if err := s.eachWindow(func(r journal.Record) error {
-		if restates(r.Payload) || s.pending.bytes > s.o.ApplyMax/2 {
+		if s.pending.bytes > s.o.ApplyMax/2 {
 			if err := s.applyAll(); err != nil {
 				return err
 			}
@@ -90,11 +69,6 @@ func (s *Store) eachWindow(f func(journal.Record) error) error {
 	})
 }
 
-// restates says whether a window restates what is known.
-func restates(payload []byte) bool {
-	return len(payload) > 1 && factKind(payload[1]) == factRestated
-}
-
 // survey notes which queues come and go.
 func (b *rebuild) survey(payload []byte) error {
 	w := readWindow(payload)
@@ -107,7 +81,7 @@ func (b *rebuild) survey(payload []byte) error {
 		case factDeleted:
 			for queue := range b.queues {
 				for _, r := range f.ranges {
-					if queue >= r.first && queue <= r.last {
+					if queue >= r.First && queue <= r.Last {
 						delete(b.queues, queue)
 						break
 					}

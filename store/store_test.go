@@ -59,4 +59,3 @@ func TestContract(t *testing.T) {
 		})
 	}
 }
-

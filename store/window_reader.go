@@ -1,6 +1,10 @@
 package store
 
-import "fmt"
+import (
+	"fmt"
+
+	"github.com/letomq/leto/store/index"
+)
 
 // windowReader reads the facts of a window one by one.
 type windowReader struct {
@@ -66,13 +70,11 @@ func (w *windowReader) next() bool {
 	case factDue:
 		f.queue, f.number, f.priority, f.due = r.uvarint(), r.uvarint(), r.byte(), int64(r.uvarint())
 	case factPurge:
-		f.queue, f.number = r.uvarint(), r.uvarint()
+		f.queue, f.priority = r.uvarint(), r.byte()
+		f.ranges = r.spans(f.ranges[:0])
 	case factCounters:
 		f.lastNum, f.lastQ = r.uvarint(), r.uvarint()
 	case factRestated:
-	case factGone:
-		f.queue, f.priority = r.uvarint(), r.byte()
-		f.ranges = r.spans(f.ranges[:0])
 	case factDeleted:
 		f.ranges = r.spans(f.ranges[:0])
 	default:
@@ -86,7 +88,7 @@ func (w *windowReader) next() bool {
 	return true
 }
 
-func (r *reader) spans(dst []span) []span {
+func (r *reader) spans(dst []index.Span) []index.Span {
 	n := r.uvarint()
 	if n > uint64(len(r.b)) {
 		r.failed = true
@@ -99,7 +101,7 @@ func (r *reader) spans(dst []span) []span {
 		if first < end || last < first {
 			r.failed = true
 		}
-		dst = append(dst, span{first, last})
+		dst = append(dst, index.Span{First: first, Last: last})
 		end = last
 	}
 	return dst

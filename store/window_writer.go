@@ -5,6 +5,7 @@ import (
 
 	"github.com/letomq/leto/engine"
 	"github.com/letomq/leto/engine/queue"
+	"github.com/letomq/leto/store/index"
 	"github.com/letomq/leto/store/journal"
 )
 
@@ -158,25 +159,25 @@ func (w *windowWriter) counters(lastNumber, lastQueue uint64) {
 // restated says that the facts that follow are known to whoever has read what came before.
 func (w *windowWriter) restated() { w.b = append(w.b, byte(factRestated)) }
 
-// gone says which numbers a queue and priority doesn't have.
-func (w *windowWriter) gone(queue uint64, priority uint8, ranges []span) {
-	w.begin(factGone, queue)
+// purge says which numbers a queue and priority doesn't have.
+func (w *windowWriter) purge(queue uint64, priority uint8, ranges ...index.Span) {
+	w.begin(factPurge, queue)
 	w.b = append(w.b, priority)
 	w.spans(ranges)
 }
 
 // deleted says which queues there aren't.
-func (w *windowWriter) deleted(ranges []span) {
+func (w *windowWriter) deleted(ranges []index.Span) {
 	w.b = append(w.b, byte(factDeleted))
 	w.spans(ranges)
 }
 
-func (w *windowWriter) spans(ranges []span) {
+func (w *windowWriter) spans(ranges []index.Span) {
 	w.uvarint(uint64(len(ranges)))
 	end := uint64(0)
 	for _, s := range ranges {
-		w.uvarint(s.first - end)
-		w.uvarint(s.last - s.first)
-		end = s.last
+		w.uvarint(s.First - end)
+		w.uvarint(s.Last - s.First)
+		end = s.Last
 	}
 }

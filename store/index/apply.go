@@ -10,10 +10,8 @@ import (
 
 // Apply makes a batch hold. Readers see it when Publish is called. After an error the index must not be used any more.
 func (x *Index) Apply(b *Batch) error {
-	a := applying{
-		x: x, w: x.writer(), txn: x.db.NewTransactionAt(x.ts, false),
-		queues: map[uint64]*Summary{}, live: map[uint64]Live{},
-	}
+	a := applying{x: x, w: x.writer(), queues: map[uint64]*Summary{}, live: map[uint64]Live{}}
+	a.begin()
 	defer a.close()
 	if err := a.apply(b); err != nil {
 		a.w.discard()
@@ -60,9 +58,13 @@ type applying struct {
 	run        run
 }
 
+// begin looks at what has been committed up to here.
+func (a *applying) begin() { a.txn = a.x.db.NewTransactionAt(a.x.ts, false) }
+
 func (a *applying) close() {
 	if a.runs != nil {
 		a.runs.Close()
+		a.runs = nil
 	}
 	a.txn.Discard()
 }
@@ -75,6 +77,9 @@ func (a *applying) apply(b *Batch) error {
 		if _, known := a.summary(d.Queue); !known {
 			a.queues[d.Queue] = &Summary{}
 		}
+	}
+	if err := a.purge(b.Levels); err != nil {
+		return err
 	}
 	for _, l := range b.Levels {
 		if s, known := a.summary(l.Queue); known {

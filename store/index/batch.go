@@ -20,13 +20,17 @@ type Cell struct {
 	Key, Value []byte
 }
 
-// LevelBatch is what changes in one queue and priority. Edits come first, then Adds.
+// LevelBatch is what changes in one queue and priority. Purges come first, then Edits, then Adds.
 type LevelBatch struct {
 	Queue    uint64
 	Priority uint8
+	Purges   []Span  // entries that are gone
 	Edits    []Edit  // in the order they hold
 	Adds     []Entry // in ascending order of number, all above what the level has ever had
 }
+
+// Span is a row of numbers, from the first to the last.
+type Span struct{ First, Last uint64 }
 
 // Edit changes one entry, if it is there.
 type Edit struct {

@@ -86,6 +86,17 @@ func (m *model) batch(r *rand.Rand) *Batch {
 		p := uint8(r.IntN(2)) * 9
 		entries := m.level(q, p)
 		l := &LevelBatch{Queue: q, Priority: p}
+		for range r.IntN(3) {
+			if m.last == 0 {
+				break
+			}
+			s := Span{First: r.Uint64N(m.last)}
+			s.Last = s.First + r.Uint64N(600)
+			l.Purges = append(l.Purges, s)
+			for n := s.First; n <= s.Last; n++ {
+				delete(entries, n)
+			}
+		}
 		numbers := slices.Sorted(maps.Keys(entries))
 		drop := r.IntN(3)
 		for i, n := range numbers {
