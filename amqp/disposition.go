@@ -22,6 +22,9 @@ func (s *Session) onDisposition(p *codec.Disposition) {
 		s.senderDisposed(p.First, last, p)
 		return
 	}
+	if !p.Settled && (p.State.Kind == codec.StateNone || p.State.Kind == codec.StateReceived) {
+		return // it changes nothing, however many deliveries it speaks of
+	}
 	s.conn.sweep = sweep{session: s, next: p.First, last: last, state: &p.State, settled: p.Settled}
 }
 
@@ -44,12 +47,9 @@ func (c *Conn) sweepNext() *Event {
 		if w.settled {
 			s.outgoing.remove(id)
 		}
-		terminal := w.state.Kind != codec.StateNone && w.state.Kind != codec.StateReceived
 		switch {
 		case d.terminal || d.link.dropped:
 			continue // a terminal state is final: only the settlement was due
-		case !w.settled && !terminal:
-			continue
 		case !w.settled:
 			d.terminal = true
 			s.outgoing.set(id, d)

@@ -79,9 +79,6 @@ func (u *unsettled[T]) retire() {
 			u.aside = make(map[uint32]T)
 		}
 		u.aside[u.base] = s.value
-		if len(u.order) > 64 && len(u.order) > 2*len(u.aside) {
-			u.order = slices.DeleteFunc(u.order, func(id uint32) bool { _, ok := u.aside[id]; return !ok })
-		}
 		u.order = append(u.order, u.base)
 		*s = slot[T]{}
 	}
@@ -150,6 +147,8 @@ func (u *unsettled[T]) remove(id uint32) bool {
 	u.live--
 	if len(u.aside) == 0 {
 		u.order = u.order[:0]
+	} else if len(u.order) > 64 && len(u.order) > 2*len(u.aside) {
+		u.order = slices.DeleteFunc(u.order, func(id uint32) bool { _, ok := u.aside[id]; return !ok })
 	}
 	return true
 }

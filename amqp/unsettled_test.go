@@ -173,6 +173,24 @@ func TestUnsettledOldEntry(t *testing.T) {
 	}
 }
 
+// TestUnsettledMostGone: what has been settled aside is no longer in a walk's way.
+func TestUnsettledMostGone(t *testing.T) {
+	var u unsettled[int]
+	const n = 100_000
+	for id := range uint32(n) {
+		u.put(id, 0)
+	}
+	for id := range uint32(n - ringSpan - 1) {
+		u.remove(id)
+	}
+	if len(u.order) > 64 {
+		t.Errorf("order of %d for %d aside", len(u.order), len(u.aside))
+	}
+	if id, ok := u.next(0, n); !ok || id != n-ringSpan-1 {
+		t.Errorf("next is %d %v", id, ok)
+	}
+}
+
 func BenchmarkUnsettled(b *testing.B) {
 	var u unsettled[sent]
 	id := uint32(0)

@@ -132,5 +132,6 @@ func TestRefusedLinksThatStay(t *testing.T) {
 			write(encode(channel, &a))
 		}
 	}
-	eventually(t, "the connection gone", func() bool { return r.server.Stats().Connections == 0 })
+	eventually(t, "the connection closed", func() bool { return r.server.Stats().ProtocolErrors > 0 })
+	p.socket.Close()
 }
