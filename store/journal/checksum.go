@@ -4,6 +4,7 @@ import (
 	"encoding/binary"
 	"hash/crc32"
 	"io"
+	"sync"
 )
 
 var castagnoli = crc32.MakeTable(crc32.Castagnoli)
@@ -66,22 +67,30 @@ func (s *sums) of(seed uint32, offset, length int64) (uint32, error) {
 // shift returns what n bytes of zeros make of a checksum's state: crc(AB) = shift(crc(A), len(B)) ^ crc(B). It is a
 // multiplication by x^(8n) modulo the polynomial.
 func shift(sum uint32, n int64) uint32 {
-	for i := 0; n > 0; i, n = i+1, n>>1 {
-		if n&1 != 0 {
-			sum = multiply(powers[i], sum)
+	p := powers()
+	for digit := range p {
+		if d := n >> (digit * digitBits) & (1<<digitBits - 1); d != 0 {
+			sum = multiply(p[digit][d], sum)
 		}
 	}
 	return sum
 }
 
-// powers[i] is x^(8*2^i) modulo the polynomial.
-var powers = func() (p [40]uint32) {
-	p[0] = 1 << (31 - 8)
-	for i := 1; i < len(p); i++ {
-		p[i] = multiply(p[i-1], p[i-1])
+const digitBits = 11 // three digits are enough for any segment
+
+// powers returns x^(8 * d * 2^(11*digit)) modulo the polynomial, by digit and d.
+var powers = sync.OnceValue(func() *[3][1 << digitBits]uint32 {
+	var p [3][1 << digitBits]uint32
+	step := uint32(1) << (31 - 8)
+	for digit := range p {
+		p[digit][0] = 1 << 31
+		for d := 1; d < len(p[digit]); d++ {
+			p[digit][d] = multiply(p[digit][d-1], step)
+		}
+		step = multiply(p[digit][len(p[digit])-1], step)
 	}
-	return p
-}()
+	return &p
+})
 
 // multiply multiplies two polynomials modulo the checksum's. The highest bit stands for x^0.
 func multiply(a, b uint32) uint32 {

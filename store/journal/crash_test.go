@@ -4,6 +4,8 @@ import (
 	"errors"
 	"fmt"
 	"math/rand/v2"
+	"os"
+	"strconv"
 	"syscall"
 	"testing"
 
@@ -11,17 +13,21 @@ import (
 	"github.com/letomq/leto/store/journal/crashfs"
 )
 
-func seeds(long int) int {
+// seeds returns how many seeds a test takes. LETO_SEEDS multiplies them, for a run of hours.
+func seeds(n int) int {
 	if testing.Short() {
-		return max(1, long/8)
+		return max(1, n/4)
 	}
-	return long
+	if times, err := strconv.Atoi(os.Getenv("LETO_SEEDS")); err == nil {
+		return n * times
+	}
+	return n
 }
 
 // TestCrashAtEveryOperation lets the power go, or kills the process, at every operation of sessions that follow each
 // other.
 func TestCrashAtEveryOperation(t *testing.T) {
-	for seed := range seeds(24) {
+	for seed := range seeds(12) {
 		t.Run(fmt.Sprint(seed), func(t *testing.T) {
 			capacity := 0
 			if seed%3 == 0 {
@@ -38,7 +44,7 @@ func TestCrashAtEveryOperation(t *testing.T) {
 // TestErrorAtEveryOperation lets every operation fail, once or from then on: the journal ends, never flushes again,
 // and what was flushed is there after the next start.
 func TestErrorAtEveryOperation(t *testing.T) {
-	for seed := range seeds(12) {
+	for seed := range seeds(6) {
 		t.Run(fmt.Sprint(seed), func(t *testing.T) {
 			chain(t, uint64(seed), 4, 0, func(fs *crashfs.FS, n int) {
 				if n%2 == 0 {
@@ -53,7 +59,7 @@ func TestErrorAtEveryOperation(t *testing.T) {
 
 // TestFullAtEveryOperation lets the device be full at every operation. What fails for want of space is nowhere.
 func TestFullAtEveryOperation(t *testing.T) {
-	for seed := range seeds(12) {
+	for seed := range seeds(6) {
 		t.Run(fmt.Sprint(seed), func(t *testing.T) {
 			chain(t, uint64(seed), 4, 0, func(fs *crashfs.FS, n int) { fs.FailAt(n, syscall.ENOSPC) },
 				func(err error) bool {

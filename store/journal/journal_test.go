@@ -324,6 +324,23 @@ func TestFreedSegmentsMayBeMissing(t *testing.T) {
 	}
 }
 
+// TestFreedUpToTheEnd reads a journal whose last record lay in a segment that was freed.
+func TestFreedUpToTheEnd(t *testing.T) {
+	fs := crashfs.New()
+	for epoch := range uint64(3) {
+		j := begin(t, options(fs), min(2, epoch+1)) // the third segment has no record
+		if epoch == 2 {
+			if err := j.Free(2); err != nil {
+				t.Fatal(err)
+			}
+			if got := replayed(t, j, journal.Position{}); len(got) != 0 {
+				t.Fatalf("%q", got)
+			}
+		}
+		closeJournal(t, j)
+	}
+}
+
 func TestLimits(t *testing.T) {
 	fs := crashfs.New()
 	o := options(fs)

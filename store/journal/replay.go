@@ -16,10 +16,7 @@ func (j *Journal) Replay(from Position, f func(Record) error) error {
 	if err := w.from(from); err != nil {
 		return err
 	}
-	if w.at.Index >= end.Index {
-		return nil
-	}
-	for w.more() {
+	for w.more() && w.at.Index < end.Index {
 		why, reason, err := w.segment(true, func(rec Record) (bool, error) { return rec.Index+1 == end.Index, f(rec) })
 		switch {
 		case err != nil:
