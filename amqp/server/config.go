@@ -106,6 +106,8 @@ const (
 	quietTimeout = 2 * time.Second
 	// maxContainerID bounds a peer's container-id, in bytes.
 	maxContainerID = 1 << 10
+	// writePiece is how much a peer has to read within the write time-out.
+	writePiece = 128 << 10
 	// lingerTimeout is how long what a peer still sends is read and dropped
 	// after our last byte, so that a reset doesn't destroy it.
 	lingerTimeout = time.Second

@@ -323,12 +323,21 @@ func (c *connection) giveBack(out []byte) {
 	}
 }
 
+// write writes out in pieces: a peer that reads slowly, but reads, isn't cut off.
 func (c *connection) write(now time.Time, out []byte) error {
-	c.writingSince.Store(now.UnixNano())
-	_, err := c.socket.Write(out)
-	c.writingSince.Store(0)
-	c.server.count.bytesOut.Add(uint64(len(out)))
-	return err
+	defer c.writingSince.Store(0)
+	for len(out) > 0 {
+		c.writingSince.Store(now.UnixNano())
+		n, err := c.socket.Write(out[:min(len(out), writePiece)])
+		c.server.count.bytesOut.Add(uint64(n))
+		if err != nil {
+			return err
+		}
+		if out = out[n:]; len(out) > 0 {
+			now = c.server.cfg.Now()
+		}
+	}
+	return nil
 }
 
 // finish closes the socket: behind our last byte the write side first, and

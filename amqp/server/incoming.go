@@ -71,8 +71,13 @@ func canReject(s *codec.Source) bool {
 	return s == nil || len(s.Outcomes) == 0 || slices.Contains(s.Outcomes, "amqp:rejected:list")
 }
 
+// principal is who attaches. A container-id counts for the user it comes from only.
 func (a *attachment) principal() engine.Principal {
-	return engine.Principal{Container: a.key.container, Connection: a.conn.id}
+	container := a.key.container
+	if a.key.identity != "" {
+		container = a.key.identity + "/" + container
+	}
+	return engine.Principal{Container: container, Connection: a.conn.id}
 }
 
 // receive takes one fragment of a delivery.

@@ -749,3 +749,28 @@ func (refusing) Attach(l *NodeLink) *amqp.Error {
 }
 func (refusing) Message(*NodeLink, []byte) codec.Outcome { return accepted }
 func (refusing) Detached(*NodeLink)                      {}
+
+// A receiver that attaches by name with a null source finds its durable
+// subscription, and ends it by closing the link [2.6.3].
+func TestUnsubscribe(t *testing.T) {
+	r := start(t, nil)
+	p := r.opened("c")
+	sub := subscriber("S", 0, "news")
+	p.attach(sub)
+	lookup := codec.Attach{Name: "S", Handle: 0, Role: codec.RoleReceiver, Target: &codec.Target{}}
+
+	q := r.opened("c2")
+	_, e := q.refused(lookup)
+	q.condition(e, amqp.ConditionNotFound)
+
+	p.send(&codec.Detach{Handle: 0})
+	await[codec.Detach](p)
+	found := p.attach(lookup)
+	if found.Source.Address.Value != "news" {
+		t.Fatalf("source is %+v", found.Source)
+	}
+	p.send(&codec.Detach{Handle: 0, Closed: true})
+	await[codec.Detach](p)
+	_, e = p.refused(lookup)
+	p.condition(e, amqp.ConditionNotFound)
+}

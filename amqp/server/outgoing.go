@@ -49,7 +49,7 @@ func (a *attachment) bindConsumer(at *codec.Attach, terms *amqp.Terms) *amqp.Err
 	case source == nil && at.Target == nil:
 		return amqp.Errorf(amqp.ConditionInvalidField, "source and target are both null")
 	case source == nil:
-		return amqp.Errorf(amqp.ConditionNotFound, "source is null and no subscription %q is known", at.Name)
+		return a.recoverSubscription(at, terms)
 	}
 	if n := a.conn.server.nodes.find(source.Address.Value); n != nil && !source.Dynamic {
 		return a.bindNode(n, at, source.Address.Value)
@@ -101,6 +101,29 @@ func (a *attachment) bindConsumer(at *codec.Attach, terms *amqp.Terms) *amqp.Err
 	actual.Outcomes = supportedOutcomes
 	actual.Capabilities = capabilitiesOf(source.Capabilities, consumer.Routing())
 	terms.Source = &actual
+	return nil
+}
+
+// recoverSubscription finds the durable subscription that the link's name and
+// the peer's container stand for; JMS clients unsubscribe this way, by closing
+// the link then. Nothing is taken from an active subscriber.
+func (a *attachment) recoverSubscription(at *codec.Attach, terms *amqp.Terms) *amqp.Error {
+	o := &outgoing{attachment: a, settles: at.SndSettleMode == codec.SettleSettled, fallback: engine.Outcome{Kind: engine.Released}}
+	consumer, failure := a.conn.server.broker.Consumer(engine.ConsumerSpec{
+		Subscription: engine.Subscription{Name: at.Name, Durable: true},
+		By:           a.principal(),
+	}, o)
+	if failure != nil {
+		return toWire(failure)
+	}
+	o.consumer, a.consumer = consumer, o
+	terms.Source = &codec.Source{
+		Address:          codec.Some(consumer.Address()),
+		ExpiryPolicy:     codec.ExpiryNever,
+		DistributionMode: "copy",
+		Outcomes:         supportedOutcomes,
+		Capabilities:     []codec.Symbol{capabilityTopic},
+	}
 	return nil
 }
 
