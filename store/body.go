@@ -24,9 +24,14 @@ func uvarintLen(v uint64) int { return (bits.Len64(v|1) + 6) / 7 }
 
 // appendBody encodes a message as a body fact: its payload in it, or elsewhere in the journal if there are parts.
 func appendBody(dst []byte, m *queue.Message, parts []journal.Place) []byte {
+	return appendPartsBody(dst, m, uint64(len(m.Payload)), parts)
+}
+
+// appendPartsBody is appendBody for a message whose payload, of that size, needn't be there when there are parts.
+func appendPartsBody(dst []byte, m *queue.Message, payload uint64, parts []journal.Place) []byte {
 	size := 3 + uvarintLen(uint64(m.Format)) + uvarintLen(uint64(m.TTL)) + uvarintLen(uint64(m.Expiry)) +
 		uvarintLen(uint64(m.Arrived)) + uvarintLen(uint64(len(m.Address))) + len(m.Address) +
-		uvarintLen(uint64(len(parts))) + uvarintLen(uint64(len(m.Payload)))
+		uvarintLen(uint64(len(parts))) + uvarintLen(payload)
 	for i := range parts {
 		p := &parts[i]
 		size += uvarintLen(p.Segment) + uvarintLen(uint64(p.Offset)) + uvarintLen(uint64(p.Length)) + 4
@@ -60,7 +65,7 @@ func appendBody(dst []byte, m *queue.Message, parts []journal.Place) []byte {
 		dst = binary.AppendUvarint(dst, uint64(p.Length))
 		dst = binary.BigEndian.AppendUint32(dst, p.CRC)
 	}
-	dst = binary.AppendUvarint(dst, uint64(len(m.Payload)))
+	dst = binary.AppendUvarint(dst, payload)
 	if len(parts) == 0 {
 		dst = append(dst, m.Payload...)
 	}

@@ -18,7 +18,7 @@ func Open(o Options) (*Store, error) {
 		return nil, fmt.Errorf("store: %w", err)
 	}
 	o.complete()
-	s := &Store{o: o, wake: make(chan struct{}, 1), stop: make(chan struct{})}
+	s := &Store{o: o, wake: make(chan struct{}, 1), stop: make(chan struct{}), idle: map[uint64]idleSegment{}}
 	s.room = sync.NewCond(&s.mu)
 	if err := s.recover(); err != nil {
 		s.release()
@@ -67,6 +67,7 @@ func (s *Store) recover() (err error) {
 	if err != nil {
 		return err
 	}
+	s.applied.next = s.journal.End()
 	if err := s.checkpoint(); err != nil {
 		return err
 	}

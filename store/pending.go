@@ -157,11 +157,7 @@ facts:
 				break facts
 			}
 		case factPurge:
-			if l := p.level(f.queue, f.priority); l != nil {
-				for _, span := range f.ranges {
-					l.purge(span, r.Index)
-				}
-			}
+			p.purge(f, r.Index)
 		case factDeleted:
 		default:
 			w.err = fmt.Errorf("fact of kind %d isn't known to this version", f.kind)
@@ -211,6 +207,20 @@ func (p *pending) enterEntry(l *shelfLevel, f *fact, window uint64) {
 		return
 	}
 	l.put(e)
+}
+
+func (p *pending) purge(f *fact, window uint64) {
+	first, last := f.priority, f.priority
+	if f.priority == index.Priorities { // all
+		first, last = 0, index.Priorities-1
+	}
+	for priority := first; priority <= last; priority++ {
+		if l := p.level(f.queue, priority); l != nil {
+			for _, span := range f.ranges {
+				l.purge(span, window)
+			}
+		}
+	}
 }
 
 func (p *pending) define(f *fact, window uint64) {

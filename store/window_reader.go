@@ -75,13 +75,14 @@ func (w *windowReader) next() bool {
 	case factCounters:
 		f.lastNum, f.lastQ = r.uvarint(), r.uvarint()
 	case factRestated:
+		f.number = r.uvarint()
 	case factDeleted:
 		f.ranges = r.spans(f.ranges[:0])
 	default:
 		w.err = fmt.Errorf("%w: fact of kind %d at %d of a window", errMalformed, f.kind, at)
 		return false
 	}
-	if r.failed || f.priority > 9 {
+	if r.failed || f.priority > 9 && (f.kind != factPurge || f.priority > index.Priorities) {
 		w.err = fmt.Errorf("%w: fact of kind %d at %d of a window", errMalformed, f.kind, at)
 		return false
 	}

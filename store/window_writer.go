@@ -156,10 +156,10 @@ func (w *windowWriter) counters(lastNumber, lastQueue uint64) {
 	w.uvarint(lastQueue)
 }
 
-// restated says that the facts that follow are known to whoever has read what came before.
-func (w *windowWriter) restated() { w.b = append(w.b, byte(factRestated)) }
+// restated says that the facts that follow were true behind a window, and are known to whoever has read up to there.
+func (w *windowWriter) restated(window uint64) { w.begin(factRestated, window) }
 
-// purge says which numbers a queue and priority doesn't have.
+// purge says which numbers a queue and priority doesn't have; index.Priorities is all priorities.
 func (w *windowWriter) purge(queue uint64, priority uint8, ranges ...index.Span) {
 	w.begin(factPurge, queue)
 	w.b = append(w.b, priority)

@@ -76,3 +76,26 @@ func (r *run) amend(txn *badger.Txn, queue uint64, l *Level) error {
 		return nil
 	})
 }
+
+// Overrides calls f with what changed of entries of a level after they were written: Number, Count, Base and Extra
+// without Parts are set.
+func (x *Index) Overrides(queue uint64, priority uint8, f func(*Entry) error) error {
+	s, known := x.Summary(queue)
+	if !known {
+		return nil
+	}
+	for i := range s.Levels {
+		if l := &s.Levels[i]; l.Priority != priority || l.Overrides == 0 {
+			continue
+		}
+		prefix := appendLevelKey(nil, tableOverride, queue, priority)
+		return x.scanAt(x.View(), prefix, func(key, value []byte) error {
+			e := Entry{Number: binary.BigEndian.Uint64(key[10:])}
+			if err := e.override(value); err != nil {
+				return err
+			}
+			return f(&e)
+		})
+	}
+	return nil
+}

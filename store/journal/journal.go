@@ -55,6 +55,7 @@ type Journal struct {
 	group    group // the committer's
 
 	ended atomic.Pointer[error] // why nothing more is taken: ErrFailed or ErrClosed
+	freed atomic.Bool           // a segment has been, so that there may be gaps
 
 	mu       sync.RWMutex
 	segments []segment // begun ones, by number. Appended to, else replaced

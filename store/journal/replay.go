@@ -12,7 +12,7 @@ func (j *Journal) Replay(from Position, f func(Record) error) error {
 	if len(segments) == 0 || from.Index >= end.Index && from.Segment != 0 {
 		return nil
 	}
-	w := walk{journal: j, segments: segments, gaps: from.Segment < j.options.From.Segment}
+	w := walk{journal: j, segments: segments, gaps: from.Segment < j.options.From.Segment || j.freed.Load()}
 	if err := w.from(from); err != nil {
 		return err
 	}

@@ -73,6 +73,7 @@ func (j *Journal) Free(segment uint64) error {
 		return ErrInUse
 	}
 	j.segments = slices.Delete(j.segments, i, i+1)
+	j.freed.Store(true)
 	j.mu.Unlock()
 	j.files.drop(segment)
 	if err := j.folder.retire(s.number, s.size); err != nil {

@@ -1,0 +1,258 @@
+package store_test
+
+import (
+	"bytes"
+	"fmt"
+	"maps"
+	"math/rand/v2"
+	"slices"
+	"testing"
+
+	"github.com/letomq/leto/engine"
+	"github.com/letomq/leto/engine/queue"
+	"github.com/letomq/leto/store"
+)
+
+// model is what a store should hold: what was committed, carried out in memory.
+type model struct {
+	queues map[engine.QueueID]*modelQueue
+	last   uint64
+	lastQ  engine.QueueID
+	made   uint64
+}
+
+type modelQueue struct {
+	definition engine.Definition
+	entries    map[uint64]engine.Stored
+}
+
+func newModel() *model { return &model{queues: map[engine.QueueID]*modelQueue{}} }
+
+func (m *model) clone() *model {
+	c := *m
+	c.queues = map[engine.QueueID]*modelQueue{}
+	for id, q := range m.queues {
+		c.queues[id] = &modelQueue{q.definition, maps.Clone(q.entries)}
+	}
+	return &c
+}
+
+func (m *model) apply(records []engine.Record) {
+	for i := range records {
+		r := &records[i]
+		q := m.queues[r.Queue]
+		switch r.Kind {
+		case engine.RecordDefine:
+			if q == nil {
+				q = &modelQueue{entries: map[uint64]engine.Stored{}}
+				m.queues[r.Queue] = q
+			}
+			q.definition = *r.Definition
+			m.lastQ = max(m.lastQ, r.Queue)
+			continue
+		case engine.RecordDelete:
+			delete(m.queues, r.Queue)
+			continue
+		case engine.RecordMove:
+			from := m.queues[r.From]
+			if from == nil {
+				continue
+			}
+			if _, there := from.entries[r.FromNumber]; !there {
+				continue
+			}
+			delete(from.entries, r.FromNumber)
+		}
+		if q == nil {
+			continue
+		}
+		switch r.Kind {
+		case engine.RecordEnqueue, engine.RecordMove:
+			q.entries[r.Number] = engine.Stored{
+				Number: r.Number, Count: r.Count, Base: r.Base, Annotations: r.Annotations, Message: r.Message,
+			}
+			m.last = max(m.last, r.Number)
+		case engine.RecordRemove:
+			delete(q.entries, r.Number)
+		case engine.RecordPurge:
+			for n, e := range q.entries {
+				if n >= r.FromNumber && n <= r.Number && min(e.Message.Priority, 9) == r.Priority {
+					delete(q.entries, n)
+				}
+			}
+		case engine.RecordCount:
+			if e, there := q.entries[r.Number]; there {
+				e.Count, e.Base, e.Annotations = r.Count, r.Base, r.Annotations
+				q.entries[r.Number] = e
+			}
+		}
+	}
+}
+
+// load is what the random steps look like.
+type load struct {
+	queues  int
+	large   int // one of so many messages is large; 0: none
+	largest int
+	keep    int // one of so many entries stays for long
+}
+
+// next makes a random batch that a broker could commit, and carries it out.
+func (m *model) next(r *rand.Rand, l load) []engine.Record {
+	var records []engine.Record
+	add := func(more ...engine.Record) {
+		m.apply(more)
+		records = append(records, more...)
+	}
+	if len(m.queues) < l.queues || r.IntN(100) == 0 {
+		id := m.lastQ + 1
+		d := engine.Definition{ID: id, Address: fmt.Sprint("a", id), Name: fmt.Sprint("q", id), Routing: engine.Anycast}
+		add(engine.Record{Kind: engine.RecordDefine, Queue: id, Definition: &d})
+	}
+	ids := slices.Sorted(maps.Keys(m.queues))
+	if len(ids) > l.queues && r.IntN(4) == 0 {
+		add(engine.Record{Kind: engine.RecordDelete, Queue: ids[1+r.IntN(len(ids)-1)]})
+		ids = slices.Sorted(maps.Keys(m.queues))
+	}
+	for range 1 + r.IntN(40) {
+		id := ids[r.IntN(len(ids))]
+		msg := m.message(r, l)
+		m.last++
+		e := engine.Record{Kind: engine.RecordEnqueue, Queue: id, Number: m.last, Message: msg}
+		if r.IntN(10) == 0 {
+			e.Count, e.Base = 2, 1
+			e.Annotations = []queue.Annotation{{Key: "why", Value: "moved"}}
+		}
+		add(e)
+		if r.IntN(10) == 0 { // to another queue as well
+			if e.Queue = ids[r.IntN(len(ids))]; e.Queue != id {
+				add(e)
+			}
+		}
+	}
+	for _, id := range ids {
+		q := m.queues[id]
+		for _, n := range slices.Sorted(maps.Keys(q.entries)) {
+			e := q.entries[n]
+			p := min(e.Message.Priority, 9)
+			switch k := r.IntN(100); {
+			case n%uint64(l.keep) == 0 && k > 0:
+			case k < 1:
+				m.last++
+				to := ids[r.IntN(len(ids))]
+				add(engine.Record{
+					Kind: engine.RecordMove, Queue: to, Number: m.last, From: id, FromNumber: n, Priority: p,
+					Count: 1, Base: 1, Message: e.Message.Moved("dead"),
+				})
+			case k < 3:
+				add(engine.Record{
+					Kind: engine.RecordCount, Queue: id, Number: n, Priority: p, Count: e.Count + 1, Base: e.Base,
+					Annotations: []queue.Annotation{{Key: "tried", Value: int64(k)}},
+				})
+			case k < 33:
+				add(engine.Record{Kind: engine.RecordRemove, Queue: id, Number: n, Priority: p})
+			}
+		}
+		if r.IntN(60) == 0 {
+			from := r.Uint64N(m.last + 1)
+			add(engine.Record{
+				Kind: engine.RecordPurge, Queue: id, Priority: 4, FromNumber: from, Number: from + r.Uint64N(50),
+			})
+		}
+	}
+	return records
+}
+
+func (m *model) message(r *rand.Rand, l load) *queue.Message {
+	size := r.IntN(300)
+	if l.large > 0 && r.IntN(l.large) == 0 {
+		size = r.IntN(l.largest)
+	}
+	m.made++
+	payload := bytes.Repeat([]byte{byte(m.made), byte(m.made >> 8), 0xa5}, size/3+1)[:size]
+	return &queue.Message{
+		Payload: payload, Durable: true, HeaderDurable: true, Priority: []uint8{4, 4, 4, 0, 9}[r.IntN(5)],
+		Arrived: int64(m.made), Address: "a", Expiry: []int64{0, 1 << 40}[r.IntN(2)],
+	}
+}
+
+// check compares a store with the model.
+func (m *model) check(t testing.TB, s *store.Store) {
+	t.Helper()
+	state, err := s.Recover()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if state.LastNumber < m.last || state.LastQueue < m.lastQ {
+		t.Errorf("last number and queue = %d, %d, want %d, %d", state.LastNumber, state.LastQueue, m.last, m.lastQ)
+	}
+	if len(state.Queues) != len(m.queues) {
+		t.Errorf("%d queues, want %d", len(state.Queues), len(m.queues))
+	}
+	for i, d := range state.Queues {
+		q := m.queues[d.ID]
+		if q == nil || q.definition != d {
+			t.Errorf("queue %d = %+v, which isn't what was defined", d.ID, d)
+			continue
+		}
+		m.checkQueue(t, s, q)
+		sum := state.Summaries[i]
+		total := int64(0)
+		for _, e := range q.entries {
+			total += int64(e.Message.Size())
+		}
+		if sum.Entries != uint64(len(q.entries)) || sum.Bytes != total {
+			t.Errorf("queue %d: summary of %d entries, %d bytes, want %d, %d", d.ID, sum.Entries, sum.Bytes, len(q.entries), total)
+		}
+	}
+}
+
+// checkEntries compares entries only: summaries are those of the index, which follows behind.
+func (m *model) checkEntries(t testing.TB, s *store.Store) {
+	t.Helper()
+	for _, q := range m.queues {
+		m.checkQueue(t, s, q)
+	}
+}
+
+func (m *model) checkQueue(t testing.TB, s *store.Store, q *modelQueue) {
+	t.Helper()
+	seen := 0
+	for p := range uint8(10) {
+		var want []uint64
+		for n, e := range q.entries {
+			if min(e.Message.Priority, 9) == p {
+				want = append(want, n)
+			}
+		}
+		slices.Sort(want)
+		var got []uint64
+		for from := uint64(0); ; {
+			entries, err := s.Load(q.definition.ID, p, from, 100, 64<<10)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if len(entries) == 0 {
+				break
+			}
+			for _, e := range entries {
+				got = append(got, e.Number)
+				if w, there := q.entries[e.Number]; there && !same(e, w) {
+					t.Fatalf("queue %d: entry %d = %+v of %+v\nwant %+v of %+v", q.definition.ID, e.Number, e, e.Message, w, w.Message)
+				}
+			}
+			from = entries[len(entries)-1].Number + 1
+		}
+		if !slices.Equal(got, want) {
+			t.Fatalf("queue %d, priority %d: %d entries, want %d\n%v\n%v", q.definition.ID, p, len(got), len(want), got, want)
+		}
+		seen += len(got)
+	}
+}
+
+func same(a, b engine.Stored) bool {
+	m, n := a.Message, b.Message
+	return a.Count == b.Count && a.Base == b.Base && fmt.Sprint(a.Annotations) == fmt.Sprint(b.Annotations) &&
+		bytes.Equal(m.Payload, n.Payload) && m.Address == n.Address && m.Expiry == n.Expiry && m.Arrived == n.Arrived &&
+		m.Priority == n.Priority && m.TTL == n.TTL && m.HeaderDurable == n.HeaderDurable && m.Format == n.Format
+}
