@@ -6,8 +6,8 @@ import "slices"
 type view struct {
 	seen   [10]uint64
 	passed [10]uint64 // up to there it has all that is in the store only
-	missed []*Entry // numbers below seen that became visible only afterwards
-	load   *Load    // what it waits for; nil for nothing
+	missed []*Entry   // numbers below seen that became visible only afterwards
+	load   *Load      // what it waits for; nil for nothing
 	page   page
 }
 

@@ -84,21 +84,26 @@ func (q *Queue) Drain(c *Consumer, limit uint64, now int64, fx []Effect) []Effec
 func (q *Queue) answer(fx []Effect) []Effect {
 	for _, c := range q.takers {
 		if c.drains > 0 && (c.limit <= c.given || q.ready.paged == 0) {
-			fx = q.drained(c, fx)
+			fx = q.exhausted(c, fx)
 		}
 	}
 	for _, b := range q.browsers {
 		if b.drains > 0 && (b.limit <= b.given || b.view.load == nil) {
-			fx = q.drained(b, fx)
+			fx = q.exhausted(b, fx)
 		}
 	}
 	return fx
 }
 
-// drained answers the drains of c.
-func (q *Queue) drained(c *Consumer, fx []Effect) []Effect {
+// exhausted answers the drains of c, which then has no credit.
+func (q *Queue) exhausted(c *Consumer, fx []Effect) []Effect {
 	c.limit = c.given
 	q.enlist(c)
+	return q.drained(c, fx)
+}
+
+// drained answers the drains of c.
+func (q *Queue) drained(c *Consumer, fx []Effect) []Effect {
 	for ; c.drains > 0; c.drains-- {
 		fx = append(fx, Effect{Kind: EffectDrained, Consumer: c})
 	}

@@ -2,6 +2,7 @@ package queue
 
 import (
 	"fmt"
+	"maps"
 	"slices"
 	"testing"
 
@@ -33,6 +34,8 @@ type modelEntry struct {
 	acquisition uint32
 	barred      map[*modelConsumer]bool
 	annotations map[string]any
+	message     *Message
+	stored      bool // it waits and isn't in memory
 }
 
 type place int
@@ -73,6 +76,12 @@ func (m *model) best(c *modelConsumer) *modelEntry {
 		}
 	}
 	return best
+}
+
+// ready reports whether c may be given something now, and needn't wait for what is being loaded.
+func (x *machine) ready(c *modelConsumer) bool {
+	best := x.m.best(c)
+	return best != nil && best.key() < x.q.ready.limit()
 }
 
 func (m *model) hungry(c *modelConsumer) bool { return !c.gone && c.limit > c.given }
@@ -119,11 +128,12 @@ type machine struct {
 	late  []uint64 // numbers that were given and not used yet
 	dying map[*modelEntry]Cause
 	// what the step may bring
-	accepted map[*modelEntry]bool
-	counted  map[*modelEntry]bool
-	purging  bool
-	drained  *modelConsumer
-	drains   int
+	accepted  map[*modelEntry]bool
+	counted   map[*modelEntry]bool
+	purging   bool
+	drained   map[*modelConsumer]int // drains that are to be answered; over all steps
+	resetting *modelConsumer         // its drains may be answered before all is given
+	paged     *storeModel            // nil: all is kept in memory
 }
 
 func (x *machine) fatal(format string, args ...any) {
@@ -136,7 +146,7 @@ func (x *machine) fatal(format string, args ...any) {
 
 func (x *machine) begin() {
 	x.dying, x.accepted, x.counted = map[*modelEntry]Cause{}, map[*modelEntry]bool{}, map[*modelEntry]bool{}
-	x.purging, x.drained, x.drains = false, nil, 0
+	x.purging, x.resetting = false, nil
 }
 
 // judge takes the effects of one step, one after the other.
@@ -145,7 +155,7 @@ func (x *machine) judge(fx []Effect) {
 		f := &fx[i]
 		var e *modelEntry
 		if f.Entry != nil {
-			if e = x.m.of(f.Entry); e == nil {
+			if e = x.of(f); e == nil {
 				x.fatal("effect %d for an entry that isn't in the queue", f.Kind)
 			}
 			if f.Message == nil || f.Message.Payload[0] != byte(e.payload) {
@@ -156,20 +166,28 @@ func (x *machine) judge(fx []Effect) {
 		case EffectDeliver:
 			x.deliver(f, e)
 		case EffectDrained:
-			if x.drained == nil || f.Consumer != x.drained.real {
+			c := x.m.consumers[slices.IndexFunc(x.m.consumers, func(c *modelConsumer) bool { return c.real == f.Consumer })]
+			if x.drained[c] == 0 {
 				x.fatal("drained without a drain")
 			}
-			x.drains++
-			if c := x.drained; x.m.hungry(c) && x.m.best(c) != nil {
+			x.drained[c]--
+			if c == x.resetting {
+				continue
+			}
+			x.m.giveBack()
+			if x.m.hungry(c) && x.m.best(c) != nil {
 				x.fatal("drained although entry %d is there and credit", x.m.best(c).number)
 			}
-			x.drained.limit = x.drained.given
-			x.m.enlist(x.drained)
+			c.limit = c.given
+			x.m.enlist(c)
+		case EffectStored, EffectLoad, EffectPurged:
+			x.paged.judge(x, f)
 		case EffectCounted:
 			if !x.counted[e] {
 				x.fatal("entry %d: counted without a reason", e.number)
 			}
 			delete(x.counted, e)
+			x.paged.count(e)
 		case EffectGone:
 			switch {
 			case f.Cause == CauseFinished && e.place == leaving:
@@ -181,6 +199,7 @@ func (x *machine) judge(fx []Effect) {
 				x.fatal("entry %d: gone, cause %d, place %d", e.number, f.Cause, e.place)
 			}
 			x.m.remove(e)
+			x.paged.remove(e, f.Cause == CauseFinished)
 		case EffectDead:
 			cause, dies := x.dying[e]
 			if !dies || cause != f.Cause {
@@ -204,11 +223,7 @@ func (x *machine) deliver(f *Effect, e *modelEntry) {
 	i := slices.IndexFunc(m.consumers, func(c *modelConsumer) bool { return c.real == f.Consumer })
 	c := m.consumers[i]
 	// what was given back in this step is back once something is delivered
-	for _, e := range m.entries {
-		if e.place == returning {
-			e.place, e.owner = waiting, nil
-		}
-	}
+	m.giveBack()
 	if !m.hungry(c) {
 		x.fatal("entry %d: delivered without credit", e.number)
 	}
@@ -245,7 +260,10 @@ func (x *machine) deliver(f *Effect, e *modelEntry) {
 		return
 	}
 	// those who could have had nothing have had their turn
-	for m.best(m.round[0]) == nil {
+	for turns := 0; !x.ready(m.round[0]); turns++ {
+		if turns > len(m.round) {
+			x.fatal("entry %d: delivered, and nobody can have anything", e.number)
+		}
 		m.round = append(m.round[1:], m.round[0])
 	}
 	if m.eager && m.round[0] != c {
@@ -270,23 +288,28 @@ func (x *machine) isLate(c *modelConsumer, o *modelEntry) bool {
 	return slices.Contains(c.real.view.missed, o.real)
 }
 
-// end checks what has to hold between two steps.
-func (x *machine) end() {
-	m := &x.m
+// giveBack puts entries that were given back in this step in their places.
+func (m *model) giveBack() {
 	for _, e := range m.entries {
 		if e.place == returning {
 			e.place, e.owner = waiting, nil
 		}
 	}
+}
+
+// end checks what has to hold between two steps.
+func (x *machine) end() {
+	m := &x.m
+	m.giveBack()
 	if len(x.dying)+len(x.accepted)+len(x.counted) > 0 {
 		x.fatal("effects missing: dying %v, accepted %v, counted %v", x.dying, x.accepted, x.counted)
 	}
-	if x.drained != nil && x.drains != 1 {
-		x.fatal("drained %d times, want once", x.drains)
-	}
 	for _, c := range m.consumers {
+		if x.drained[c] > 0 && !x.paged.awaits(c, m.best(c)) {
+			x.fatal("drain isn't answered")
+		}
 		if m.hungry(c) {
-			if e := m.best(c); e != nil {
+			if e := m.best(c); e != nil && !x.paged.awaits(c, e) {
 				x.fatal("entry %d waits although a consumer of mode %d has credit", e.number, c.mode)
 			}
 		}
@@ -300,10 +323,17 @@ func (x *machine) end() {
 		switch e.place {
 		case waiting:
 			want.Waiting++
+			if e.stored {
+				want.Stored++
+				want.StoredBytes++
+			}
 		case owned:
 			want.Acquired++
 		case leaving:
 			want.Leaving++
+		}
+		if e.stored {
+			continue
 		}
 		if e.real.count != e.count || e.real.Base() != e.base {
 			x.fatal("entry %d: count %d, want %d", e.number, e.real.count, e.count)
@@ -352,12 +382,13 @@ func (x *machine) structure() {
 			}
 		}
 	}
-	if ready+barred != q.waiting {
-		x.fatal("%d ready, %d barred, %d waiting", ready, barred, q.waiting)
+	if ready+barred+q.stored != q.waiting {
+		x.fatal("%d ready, %d barred, %d stored, %d waiting", ready, barred, q.stored, q.waiting)
 	}
+	x.paged.structure(x)
 	next := int64(0)
 	for _, e := range x.m.entries {
-		if e.place == waiting && e.expiry != 0 && (next == 0 || e.expiry < next) {
+		if e.place == waiting && !e.stored && e.expiry != 0 && (next == 0 || e.expiry < next) {
 			next = e.expiry
 		}
 	}
@@ -380,9 +411,9 @@ func (x *machine) consumer(take bool) *modelConsumer {
 }
 
 func (x *machine) add(insert bool) {
-	x.begin()
 	var number uint64
-	if len(x.late) > 0 && rapid.IntRange(0, 2).Draw(x.t, "late") == 0 {
+	durable := x.paged != nil && rapid.IntRange(0, 3).Draw(x.t, "durable") > 0
+	if !durable && len(x.late) > 0 && rapid.IntRange(0, 2).Draw(x.t, "late") == 0 {
 		i := rapid.IntRange(0, len(x.late)-1).Draw(x.t, "which")
 		number = x.late[i]
 		x.late = slices.Delete(x.late, i, i+1)
@@ -399,21 +430,43 @@ func (x *machine) add(insert bool) {
 		number: number, payload: int(number % 251), barred: map[*modelConsumer]bool{}, annotations: map[string]any{},
 		priority: uint8(rapid.SampledFrom([]int{0, 4, 4, 4, 5, 9, 200}).Draw(x.t, "priority")),
 	}
-	message := &Message{Payload: []byte{byte(e.payload)}, Priority: e.priority}
+	message := &Message{Payload: []byte{byte(e.payload)}, Priority: e.priority, Durable: durable}
+	e.message = message
 	e.priority = min(e.priority, 9)
 	if ttl := rapid.SampledFrom([]int64{0, 0, 0, 0, 5, 10, 40}).Draw(x.t, "ttl"); ttl > 0 {
 		e.expiry = x.m.now - 2 + ttl // some have expired on the way
 		message.Expiry = e.expiry
 	}
+	if insert {
+		e.count, e.base, e.acquisition = 3, 2, 1
+	}
+	if !durable {
+		x.appear(e)
+		return
+	}
+	x.paged.commit(e)
+	if rapid.Bool().Draw(x.t, "now") {
+		x.paged.appear(x, 1<<30)
+	}
+}
+
+// appear makes an entry visible.
+func (x *machine) appear(e *modelEntry) {
+	x.begin()
+	number, message, insert := e.number, e.message, e.acquisition == 1
 	x.m.added++
 	x.m.entries = append(x.m.entries, e)
 	var fx []Effect
 	if insert {
-		e.count, e.base, e.acquisition = 3, 2, 1
 		// The entry is known only by its effects or its place: find it by number.
 		fx = x.q.Insert(Arrival{Message: message, Number: number, Count: 3, Base: 2, Acquired: true}, x.m.now, nil)
 	} else {
 		fx = x.q.Publish(message, number, x.m.now, nil)
+	}
+	if x.paged.takes(x, e, fx) {
+		x.judge(fx)
+		x.end()
+		return
 	}
 	e.real = x.find(number, fx)
 	if e.acquisition == 1 {
@@ -437,6 +490,13 @@ func (x *machine) find(number uint64, fx []Effect) *Entry {
 		l := &x.q.ready.levels[i]
 		for j := range l.n {
 			if e := l.at(j); e.number == number {
+				return e
+			}
+		}
+	}
+	if q := &x.q; q.barred != nil {
+		for j := range q.barred.n {
+			if e := q.barred.at(j); e.number == number {
 				return e
 			}
 		}
@@ -513,7 +573,7 @@ func (x *machine) outcome(c *modelConsumer, e *modelEntry, o Outcome) {
 	}
 }
 
-func testModel(t *rapid.T) {
+func testModel(t *rapid.T, paging bool) {
 	x := &machine{t: t, m: model{now: 1000}}
 	x.m.eager = rapid.Bool().Draw(t, "eager")
 	x.m.policy = Policy{
@@ -522,7 +582,12 @@ func testModel(t *rapid.T) {
 		CountOnLoss:      rapid.Bool().Draw(t, "loss"),
 	}
 	x.q.SetPolicy(x.m.policy)
-	t.Repeat(map[string]func(*rapid.T){
+	x.drained = map[*modelConsumer]int{}
+	if paging {
+		x.paged = newStoreModel(x)
+	}
+	actions := x.paged.actions(x)
+	maps.Copy(actions, map[string]func(*rapid.T){
 		"publish": func(t *rapid.T) { x.t = t; x.add(false) },
 		"burst": func(t *rapid.T) {
 			x.t = t
@@ -546,6 +611,7 @@ func testModel(t *rapid.T) {
 			x.t = t
 			x.begin()
 			c := x.consumer(false)
+			x.resetting = c
 			c.limit = c.given + uint64(rapid.SampledFrom([]int{0, 1, 2, 3, 20}).Draw(t, "credit"))
 			if rapid.IntRange(0, 9).Draw(t, "withdraw") == 0 {
 				c.limit = c.given / 2
@@ -560,7 +626,7 @@ func testModel(t *rapid.T) {
 			c := x.consumer(false)
 			c.limit = c.given + uint64(rapid.SampledFrom([]int{0, 1, 2, 3, 20}).Draw(t, "credit"))
 			x.m.enlist(c)
-			x.drained = c
+			x.drained[c]++
 			x.judge(x.q.Drain(c.real, c.limit, x.m.now, nil))
 			x.end()
 		},
@@ -572,6 +638,7 @@ func testModel(t *rapid.T) {
 			c.limit = c.given
 			x.m.enlist(c)
 			c.gone = true
+			delete(x.drained, c)
 			for _, e := range x.m.entries {
 				delete(e.barred, c)
 				if e.place != owned || e.owner != c {
@@ -598,7 +665,7 @@ func testModel(t *rapid.T) {
 			}
 			x.judge(x.q.Expire(1<<30, x.m.now, nil))
 			for _, e := range x.m.entries {
-				if e.place == waiting && e.expiry != 0 && e.expiry <= x.m.now {
+				if e.place == waiting && !e.stored && e.expiry != 0 && e.expiry <= x.m.now {
 					x.fatal("entry %d: not expired", e.number)
 				}
 			}
@@ -639,9 +706,16 @@ func testModel(t *rapid.T) {
 			x.end()
 		},
 	})
+	t.Repeat(actions)
 }
 
-func TestQueueAgainstModel(t *testing.T) { rapid.Check(t, testModel) }
+func TestQueueAgainstModel(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) { testModel(t, false) })
+}
+
+func TestPagedQueueAgainstModel(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) { testModel(t, true) })
+}
 
 // TestModelNoticesFaults plants faults in what the queue reports and expects the model to object: a check that never
 // fails checks nothing.

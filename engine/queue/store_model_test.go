@@ -1,0 +1,376 @@
+package queue
+
+import (
+	"slices"
+
+	"pgregory.net/rapid"
+)
+
+// storeModel is the store beside a queue with a tiny budget: it has what is committed, before the queue hears of it and
+// for a while after it has left, and reads and answers loads late. A nil one is no store.
+type storeModel struct {
+	budget   *Budget
+	rows     map[uint64]*row
+	unseen   []*modelEntry // committed, not visible yet
+	removals []func()      // not committed yet
+	loads    []*loading
+	handing  *loading
+	returned map[*Message]bool // came back in this step
+}
+
+// row is an entry as it is committed.
+type row struct {
+	entry       *modelEntry
+	count, base uint32
+	annotations map[string]any
+}
+
+type loading struct {
+	load    *Load
+	read    bool
+	entries []Arrival
+	whole   bool
+}
+
+func newStoreModel(x *machine) *storeModel {
+	s := &storeModel{rows: map[uint64]*row{}, returned: map[*Message]bool{}}
+	s.open(x)
+	return s
+}
+
+// open gives the queue a budget.
+func (s *storeModel) open(x *machine) {
+	const one = EntryCost + 1
+	s.budget = &Budget{
+		Limit:   one * int64(rapid.SampledFrom([]int{100, 0, 3, 100}).Draw(x.t, "limit")),
+		Ceiling: one * int64(rapid.IntRange(1, 10).Draw(x.t, "ceiling")),
+		Floor:   one * int64(rapid.IntRange(0, 2).Draw(x.t, "floor")), Chunk: one, Low: 1 + one*int64(rapid.IntRange(0, 3).Draw(x.t, "low")),
+		PageEntries: rapid.SampledFrom([]int{40, 1, 2, 5, 10, 40}).Draw(x.t, "page"), PageBytes: rapid.SampledFrom([]int{40, 2, 5, 40}).Draw(x.t, "bytes"),
+		SmallEntries: rapid.IntRange(1, 3).Draw(x.t, "small"), SmallBytes: 3,
+	}
+	x.q.SetBudget(s.budget)
+}
+
+func (s *storeModel) commit(e *modelEntry) {
+	s.rows[e.number] = &row{entry: e, count: e.count, base: e.base}
+	s.unseen = append(s.unseen, e)
+}
+
+// appear makes what is committed visible, n entries at most.
+func (s *storeModel) appear(x *machine, n int) {
+	for ; n > 0 && len(s.unseen) > 0; n-- {
+		e := s.unseen[0]
+		s.unseen = s.unseen[1:]
+		x.appear(e)
+	}
+}
+
+func (s *storeModel) count(e *modelEntry) {
+	if s == nil || !e.message.Durable {
+		return
+	}
+	r := s.rows[e.number]
+	r.count, r.base, r.annotations = e.count, e.base, map[string]any{}
+	for k, v := range e.annotations {
+		r.annotations[k] = v
+	}
+}
+
+func (s *storeModel) remove(e *modelEntry, now bool) {
+	if s == nil || !e.message.Durable {
+		return
+	}
+	if now {
+		delete(s.rows, e.number)
+		return
+	}
+	s.removals = append(s.removals, func() { delete(s.rows, e.number) })
+}
+
+// takes reports whether the queue has left a new entry to the store, and notes it.
+func (s *storeModel) takes(x *machine, e *modelEntry, fx []Effect) bool {
+	if s == nil || !slices.ContainsFunc(fx, func(f Effect) bool { return f.Kind == EffectStored && f.Message == e.message }) {
+		return false
+	}
+	if !e.message.Durable {
+		x.fatal("entry %d: transient, and left to the store", e.number)
+	}
+	e.stored = true
+	for _, c := range x.m.consumers { // a browser doesn't come back for it
+		if c.mode == Browse && e.number < c.top[e.priority] {
+			c.done[e] = true
+		}
+	}
+	return true
+}
+
+// of returns the entry of an effect. One that has been loaded is recognised by its number.
+func (x *machine) of(f *Effect) *modelEntry {
+	if e := x.m.of(f.Entry); e != nil || x.paged == nil {
+		return e
+	}
+	for _, e := range x.m.entries {
+		if e.number != f.Entry.number || !e.stored {
+			continue
+		}
+		if h := x.paged.handing; h == nil || h.load.Browser == nil {
+			e.real = f.Entry
+		}
+		return e
+	}
+	return nil
+}
+
+func (s *storeModel) judge(x *machine, f *Effect) {
+	switch f.Kind {
+	case EffectStored:
+		if s.returned[f.Message] {
+			x.fatal("message came back twice")
+		}
+		s.returned[f.Message] = true
+	case EffectLoad:
+		for _, l := range s.loads {
+			if l.load.Browser == f.Load.Browser && l.load.Priority == f.Load.Priority && s.current(x, l.load) {
+				x.fatal("two loads of priority %d", l.load.Priority)
+			}
+		}
+		s.loads = append(s.loads, &loading{load: f.Load})
+	case EffectPurged:
+		n := 0
+		for _, e := range slices.Clone(x.m.entries) {
+			if e.stored && e.priority == f.Load.Priority && e.number >= f.Load.From && e.number <= f.Load.Last {
+				x.m.remove(e)
+				n++
+			}
+		}
+		if n != f.Load.Entries {
+			x.fatal("purged %d, there were %d", f.Load.Entries, n)
+		}
+		s.removals = append(s.removals, func() {
+			for number, r := range s.rows {
+				if r.entry.priority == f.Load.Priority && number >= f.Load.From && number <= f.Load.Last {
+					delete(s.rows, number)
+				}
+			}
+		})
+	}
+}
+
+// current reports whether a load is waited for.
+func (s *storeModel) current(x *machine, l *Load) bool {
+	if l.Browser != nil {
+		return !l.Browser.gone && l.Browser.view.load == l
+	}
+	r := &x.q.ready
+	return r.paged&(1<<l.Priority) != 0 && r.level(l.Priority).frontier.load == l
+}
+
+// awaits reports whether c may be kept waiting for e, or for the queue to find out what there is.
+func (s *storeModel) awaits(c *modelConsumer, e *modelEntry) bool {
+	if s == nil {
+		return false
+	}
+	for _, l := range s.loads {
+		if c.mode == Browse && l.load.Browser == c.real || c.mode != Browse && l.load.Browser == nil && e != nil && e.stored && l.load.Priority == e.priority {
+			return true
+		}
+		// what has expired is found out when it is loaded
+		if c.mode != Browse && l.load.Browser == nil && (e == nil || l.load.Priority >= e.priority) {
+			return true
+		}
+	}
+	return false
+}
+
+func (s *storeModel) structure(x *machine) {
+	if s == nil {
+		return
+	}
+	q := &x.q
+	lease := int64(0)
+	for p := range uint8(10) {
+		if q.ready.used&(1<<p) == 0 {
+			continue
+		}
+		l := q.ready.level(p)
+		kept := int64(0)
+		for j := range l.n {
+			e := l.at(j)
+			if e.state != stateReady || !e.message.Durable {
+				continue
+			}
+			kept += costOf(e.message)
+			if l.frontier != nil && e.number >= l.frontier.from {
+				x.fatal("durable entry %d is in memory above the frontier %d", e.number, l.frontier.from)
+			}
+		}
+		if kept != l.kept || l.lease < kept-s.budget.Floor {
+			x.fatal("level keeps %d, counts %d, has borrowed %d", kept, l.kept, l.lease)
+		}
+		if kept == 0 && l.lease > 0 && (l.frontier == nil || l.frontier.load == nil) {
+			x.fatal("level keeps nothing and has borrowed %d", l.lease)
+		}
+		lease += l.lease
+		n := 0
+		for _, e := range x.m.entries {
+			if e.stored && e.priority == p {
+				n++
+				if l.frontier == nil || e.number < l.frontier.from || e.number > l.frontier.last {
+					x.fatal("entry %d is in the store only, and not behind a frontier", e.number)
+				}
+			}
+		}
+		if l.frontier != nil && l.frontier.count != n || (l.frontier != nil) != (q.ready.paged&(1<<p) != 0) || l.frontier != nil && n == 0 {
+			x.fatal("frontier %+v, want %d entries behind it", l.frontier, n)
+		}
+	}
+	if used := s.budget.Used(); used != lease {
+		x.fatal("budget: %d used, %d borrowed", used, lease)
+	}
+}
+
+func (s *storeModel) actions(x *machine) map[string]func(*rapid.T) {
+	if s == nil {
+		return map[string]func(*rapid.T){}
+	}
+	pick := func(t *rapid.T, read bool) *loading {
+		var all []*loading
+		for _, l := range s.loads {
+			if l.read == read {
+				all = append(all, l)
+			}
+		}
+		if len(all) == 0 {
+			t.Skip("no load")
+		}
+		return rapid.SampledFrom(all).Draw(t, "load")
+	}
+	read := func(t *rapid.T) { x.t = t; s.read(pick(t, false)) }
+	hand := func(t *rapid.T) { x.t = t; s.hand(x, pick(t, true)) }
+	return map[string]func(*rapid.T){
+		"read": read, "read2": read, "hand": hand, "hand2": hand,
+		"flush": func(t *rapid.T) { x.t = t; s.flush() },
+		"seen":  func(t *rapid.T) { x.t = t; s.appear(x, rapid.IntRange(1, 10).Draw(t, "seen")) },
+		"flood": func(t *rapid.T) {
+			x.t = t
+			for range rapid.IntRange(5, 30).Draw(t, "flood") {
+				x.add(false)
+			}
+		},
+		"restart": func(t *rapid.T) {
+			x.t = t
+			if rapid.IntRange(0, 9).Draw(t, "really") > 0 {
+				t.Skip("seldom")
+			}
+			s.restart(x)
+		},
+	}
+}
+
+// flush commits what has been removed.
+func (s *storeModel) flush() {
+	for _, f := range s.removals {
+		f()
+	}
+	s.removals = nil
+}
+
+// read reads what a load asks for, as it is stored now.
+func (s *storeModel) read(l *loading) {
+	var numbers []uint64
+	for number, r := range s.rows {
+		if r.entry.priority == l.load.Priority && number >= l.load.From {
+			numbers = append(numbers, number)
+		}
+	}
+	slices.Sort(numbers)
+	n := min(len(numbers), l.load.Entries, l.load.Bytes)
+	for _, number := range numbers[:n] {
+		r := s.rows[number]
+		a := Arrival{Message: r.entry.message.Fresh(), Number: number, Count: r.count, Base: r.base, Acquired: r.count > 0}
+		for k, v := range r.annotations {
+			a.Annotations = append(a.Annotations, Annotation{k, v})
+		}
+		l.entries = append(l.entries, a)
+	}
+	l.read, l.whole = true, n < l.load.Entries && n < l.load.Bytes
+}
+
+// hand gives the queue what has been read for it.
+func (s *storeModel) hand(x *machine, l *loading) {
+	s.loads = slices.DeleteFunc(s.loads, func(o *loading) bool { return o == l })
+	x.begin()
+	clear(s.returned)
+	s.handing = l
+	stale := !s.current(x, l.load)
+	fx := x.q.Loaded(l.load, l.entries, l.whole, x.m.now, nil)
+	back := map[*Message]bool{}
+	for _, f := range fx {
+		if f.Kind == EffectStored {
+			back[f.Message] = true
+		}
+	}
+	for _, a := range l.entries {
+		if back[a.Message] {
+			continue
+		}
+		if stale || l.load.Browser != nil {
+			x.fatal("entry %d of a load that nobody waits for was kept", a.Number)
+		}
+		for _, e := range x.m.entries {
+			if e.number == a.Number && e.stored {
+				e.stored, e.message = false, a.Message
+				if e.real == nil {
+					e.real = x.find(e.number, fx)
+				}
+			}
+		}
+	}
+	x.judge(fx)
+	s.handing = nil
+	x.end()
+}
+
+// restart drops the queue and opens it again with what is stored.
+func (s *storeModel) restart(x *machine) {
+	s.flush()
+	policy := x.m.policy
+	x.q = Queue{}
+	x.q.SetPolicy(policy)
+	s.open(x)
+	s.loads, s.unseen = nil, nil
+	x.drained = map[*modelConsumer]int{}
+	eager, now := x.m.eager, x.m.now
+	x.m = model{policy: policy, now: now, eager: eager, round: nil}
+	levels := map[uint8]*Stored{}
+	bytes := int64(0)
+	for number, r := range s.rows {
+		e := r.entry
+		e.real, e.owner, e.place, e.stored = nil, nil, waiting, true
+		e.count, e.base, e.acquisition = r.count, r.base, 0
+		if e.count > 0 {
+			e.acquisition = 1
+		}
+		e.barred, e.annotations = map[*modelConsumer]bool{}, map[string]any{}
+		for k, v := range r.annotations {
+			e.annotations[k] = v
+		}
+		x.m.entries = append(x.m.entries, e)
+		l := levels[e.priority]
+		if l == nil {
+			l = &Stored{Priority: e.priority, First: number, Last: x.next}
+			levels[e.priority] = l
+		}
+		l.First = min(l.First, number)
+		l.Entries++
+		bytes++
+	}
+	x.m.added = uint64(len(x.m.entries))
+	var all []Stored
+	for _, l := range levels {
+		all = append(all, *l)
+	}
+	x.q.Restore(all, bytes)
+	x.begin()
+	x.end()
+}
