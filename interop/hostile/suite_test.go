@@ -20,8 +20,6 @@ import (
 	"github.com/letomq/leto/interop/wire"
 )
 
-func TestMain(m *testing.M) { os.Exit(m.Run()) }
-
 // start runs a broker for one attack.
 func start(t *testing.T, set ...string) *harness.Broker {
 	t.Helper()
