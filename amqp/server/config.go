@@ -90,6 +90,9 @@ const (
 	// socket: enough that a queue is visited once per half of it, few enough
 	// that a consumer that doesn't read holds up little.
 	consumerWindow = 512
+	// browseWindow and browseBytes are the same for a browser.
+	browseWindow = 64
+	browseBytes  = 256 << 10
 	// readBufferMin is what an idle connection holds; readBufferMax makes one
 	// system call fetch hundreds of small messages.
 	readBufferMin = 1 << 10

@@ -17,6 +17,11 @@ type outgoing struct {
 	settles  bool // deliveries are sent settled
 	fallback engine.Outcome
 
+	// unsent are the deliveries of a link that sends settled which the link has
+	// not begun to send, in order.
+	unsent []engine.Settlement
+	size   int64 // moving average of message sizes, in bytes
+
 	// Deliveries since the attach: limit is how many the queue may have given,
 	// taken how many of them reached the link. limit ≥ taken.
 	limit, taken uint64
@@ -161,13 +166,16 @@ func (o *outgoing) flowed() {
 
 // takeBack returns to the queue what waits on the link for credit that has been withdrawn.
 func (o *outgoing) takeBack() {
-	if o.browsing || o.settles {
-		return // the queue has let go of it: it waits for credit
+	if o.browsing {
+		return // it has nothing to give back: what waits, waits for credit
 	}
 	for {
 		m, ok := o.link.TakeBack()
 		if !ok {
 			return
+		}
+		if o.settles {
+			o.unsent = o.unsent[:len(o.unsent)-1]
 		}
 		if handle, ok := m.Ref.(*queue.Entry); ok {
 			o.settle(engine.Settlement{Handle: handle, Acquisition: uint32(m.RefN)}, engine.Outcome{Kind: engine.Released})
@@ -175,10 +183,31 @@ func (o *outgoing) takeBack() {
 	}
 }
 
+// retire settles what a link that sends settled has begun to send. Until then
+// it is the queue's, in its memory budget, and goes back when the link goes.
+func (o *outgoing) retire() {
+	n := len(o.unsent) - o.link.Queued()
+	if n <= 0 {
+		return
+	}
+	for _, s := range o.unsent[:n] {
+		o.settle(s, engine.Outcome{Kind: engine.Accepted})
+	}
+	left := copy(o.unsent, o.unsent[n:])
+	clear(o.unsent[left:])
+	o.unsent = o.unsent[:left]
+}
+
 // allowed returns the limit that credit and the window ahead of the socket allow.
 func (o *outgoing) allowed() (limit uint64, byCredit bool) {
 	credit := o.taken + uint64(max(o.link.Credit(), 0))
-	window := o.taken + uint64(max(consumerWindow-o.link.Queued(), 0))
+	ahead := consumerWindow
+	if o.browsing {
+		// What a browser waits with may be gone from its queue, and from the
+		// memory that is counted: there is little of it.
+		ahead = int(max(min(browseBytes/max(o.size, 1), browseWindow), 1))
+	}
+	window := o.taken + uint64(max(ahead-o.link.Queued(), 0))
 	if credit <= window {
 		return credit, true
 	}
@@ -254,20 +283,27 @@ func (c *connection) topUp() {
 	n := 0
 	for _, o := range c.refill {
 		o.inRefill = false
+		if o.gone {
+			continue
+		}
+		o.retire()
 		switch {
-		case o.gone:
 		case o.link.Queued() > consumerWindow/2:
 			o.inRefill = true
-			c.refill[n] = o
-			n++
 		case o.drainDue:
 			o.drain()
 		default:
 			o.raise(false)
 		}
+		if o.inRefill || len(o.unsent) > 0 {
+			o.inRefill = true
+			c.refill[n] = o
+			n++
+		}
 	}
 	clear(c.refill[n:])
 	c.refill = c.refill[:n]
+	c.settleDirty()
 }
 
 // send puts a delivery on the link.
@@ -281,7 +317,7 @@ func (o *outgoing) send(now time.Time, d *engine.Delivery) {
 	}
 	m := d.Message
 	out := amqp.Sending{Body: m.Payload, Format: m.Format, Settled: o.settles}
-	if !o.settles && !o.browsing {
+	if !o.browsing {
 		out.Ref, out.RefN = d.Handle, uint64(d.Acquisition)
 	}
 	h := headerOf(now, d)
@@ -300,9 +336,9 @@ func (o *outgoing) send(now time.Time, d *engine.Delivery) {
 		return
 	}
 	o.conn.server.count.messagesOut.Add(1)
-	o.link.Send(out)
-	if o.settles && !o.browsing {
-		o.settle(engine.Settlement{Handle: d.Handle, Acquisition: d.Acquisition}, engine.Outcome{Kind: engine.Accepted})
+	o.size += (int64(size) - o.size) / 8
+	if o.link.Send(out) && o.settles && !o.browsing {
+		o.unsent = append(o.unsent, engine.Settlement{Handle: d.Handle, Acquisition: d.Acquisition})
 	}
 }
 
