@@ -10,6 +10,7 @@ type QueueInfo struct {
 	Name, Address string
 	Routing       Routing
 	Messages      int // waiting
+	Stored        int // of those, in the store only
 	Delivering    int // with consumers, or on their way to another queue
 	Bytes         int64
 	Consumers     int
@@ -50,7 +51,7 @@ func (q *boundQueue) info() QueueInfo {
 	q.guard.leave()
 	return QueueInfo{
 		Name: q.name, Address: q.address.name, Routing: q.address.routing,
-		Messages: s.Waiting, Delivering: s.Acquired + s.Leaving, Bytes: s.Bytes, Consumers: s.Consumers,
+		Messages: s.Waiting, Stored: s.Stored, Delivering: s.Acquired + s.Leaving, Bytes: s.Bytes, Consumers: s.Consumers,
 		Added: s.Added, Acknowledged: s.Acknowledged, Expired: s.Expired, Killed: s.Killed,
 		Durable: q.id != 0, Temporary: q.temporary,
 	}

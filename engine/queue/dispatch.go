@@ -5,7 +5,7 @@ package queue
 // drains.
 func (q *Queue) dispatch(now int64, fx []Effect) []Effect {
 	gave := false
-	for passed := 0; q.waiting > 0 && q.turn != nil && passed < q.hungry; {
+	for passed := 0; q.waiting > 0 && q.turn != nil && passed < int(q.hungry); {
 		c := q.turn
 		var e *Entry
 		if e, fx = q.next(c, now, fx); e == nil {

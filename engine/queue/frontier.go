@@ -14,7 +14,8 @@ import "math/bits"
 // frontier is where the entries of one priority are in the store only.
 type frontier struct {
 	from, last uint64 // they have numbers of this range
-	count      int    // how many there are
+	count      int    // how many there are, and
+	bytes      int64  // their payloads; after Restore right only for all priorities together
 	load       *Load  // on its way; nil for none
 	since      int    // of count, came after load was asked for
 }
@@ -49,13 +50,13 @@ func (q *Queue) Restore(levels []Stored, bytes int64) {
 			continue
 		}
 		q.front(min(s.Priority, 9), s.First).last = s.Last
-		q.ready.level(min(s.Priority, 9)).frontier.count = s.Entries
-		q.stored += s.Entries
+		f := q.ready.level(min(s.Priority, 9)).frontier
+		f.count, f.bytes = s.Entries, bytes
+		q.waiting += s.Entries
+		q.bytes += bytes
+		bytes = 0 // the first has them all
 	}
-	q.waiting += q.stored
-	q.counters.Added += uint64(q.stored)
-	q.bytes += bytes
-	q.storedBytes += bytes
+	q.counters.Added += uint64(q.waiting)
 }
 
 // front sets a frontier.
@@ -69,10 +70,17 @@ func (q *Queue) front(priority uint8, from uint64) *frontier {
 
 // unfront takes the frontier of a priority away.
 func (q *Queue) unfront(priority uint8) {
-	l := q.ready.level(priority)
+	r := &q.ready
+	l := r.level(priority)
+	bytes := l.frontier.bytes
 	l.frontier = nil
-	q.ready.paged &^= 1 << priority
-	q.ready.shrink(l)
+	r.paged &^= 1 << priority
+	r.shrink(l)
+	if r.paged != 0 {
+		r.level(r.first()).frontier.bytes += bytes
+	} else {
+		q.bytes -= bytes // what was counted and isn't there
+	}
 }
 
 // page leaves a new durable message to the store, if it has to; false when it is to be kept.
@@ -97,10 +105,19 @@ func (q *Queue) page(m *Message, number uint64, now int64) bool {
 	}
 	q.counters.Added++
 	q.bytes += int64(m.Size())
-	q.storedBytes += int64(m.Size())
+	f.bytes += int64(m.Size())
 	q.waiting++
-	q.stored++
 	return true
+}
+
+// stored returns how many entries are in the store only, and the bytes of their payloads.
+func (r *ready) stored() (entries int, bytes int64) {
+	for paged := r.paged; paged != 0; paged &= paged - 1 {
+		f := r.level(uint8(bits.TrailingZeros16(paged))).frontier
+		entries += f.count
+		bytes += f.bytes
+	}
+	return entries, bytes
 }
 
 // first returns the highest priority that has a frontier, of which there must be one. Nothing behind that can be given.
@@ -168,8 +185,7 @@ func (q *Queue) Loaded(load *Load, entries []Arrival, whole bool, now int64, fx 
 		if a.Number > load.Last {
 			f.since--
 		}
-		q.stored--
-		q.storedBytes -= int64(a.Message.Size())
+		f.bytes -= int64(a.Message.Size())
 		e := a.entry()
 		if expiry := e.message.Expiry; expiry != 0 {
 			q.expiry.live++
@@ -195,17 +211,12 @@ func (q *Queue) Loaded(load *Load, entries []Arrival, whole bool, now int64, fx 
 	} else {
 		r.shrink(l)
 	}
-	if q.stored == 0 {
-		q.bytes -= q.storedBytes
-		q.storedBytes = 0
-	}
 	return q.dispatch(now, fx)
 }
 
 // correct sets how many entries lie behind a frontier: what was counted and isn't there can't be had, and mustn't be
 // waited for.
 func (q *Queue) correct(f *frontier, count int) {
-	q.stored += count - f.count
 	q.waiting += count - f.count
 	f.count = count
 }
@@ -231,7 +242,5 @@ func (q *Queue) purgeStored(fx []Effect) []Effect {
 		f.load = nil
 		q.unfront(p)
 	}
-	q.bytes -= q.storedBytes
-	q.storedBytes = 0
 	return fx
 }

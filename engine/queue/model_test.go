@@ -382,8 +382,8 @@ func (x *machine) structure() {
 			}
 		}
 	}
-	if ready+barred+q.stored != q.waiting {
-		x.fatal("%d ready, %d barred, %d stored, %d waiting", ready, barred, q.stored, q.waiting)
+	if stored, _ := q.ready.stored(); ready+barred+stored != q.waiting {
+		x.fatal("%d ready, %d barred, %d stored, %d waiting", ready, barred, stored, q.waiting)
 	}
 	x.paged.structure(x)
 	next := int64(0)

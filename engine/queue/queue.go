@@ -8,18 +8,17 @@ type Queue struct {
 	ready    ready
 	barred   *ring       // waiting entries that some present consumer must not have; nil while there never was one
 	turn     *Consumer   // next in the round of those with credit
-	hungry   int         // consumers in the round
+	hungry   int32       // consumers in the round
+	draining int32       // consumers and browsers with a drain to be answered
 	takers   []*Consumer // in order of attaching, as are
 	browsers []*Consumer
 	expiry   expiry
 	policy   Policy
-	draining int // consumers and browsers with a drain to be answered
 
-	waiting, acquired, leaving int
-	stored                     int   // of waiting, in the store only
-	bytes                      int64 // payloads of all entries, of which
-	storedBytes                int64 // are in the store only
-	counters                   Counters
+	waiting           int
+	acquired, leaving int32
+	bytes             int64 // payloads of all entries
+	counters          Counters
 }
 
 // Policy is what a queue does with messages that fail.
@@ -48,14 +47,17 @@ type Stats struct {
 
 // Stats returns what is in the queue.
 func (q *Queue) Stats() Stats {
-	return Stats{q.waiting, q.acquired, q.leaving, q.stored, q.Consumers(), q.bytes, q.storedBytes, q.counters}
+	stored, storedBytes := q.ready.stored()
+	return Stats{
+		q.waiting, int(q.acquired), int(q.leaving), stored, q.Consumers(), q.bytes, storedBytes, q.counters,
+	}
 }
 
 // Waiting returns how many entries wait.
 func (q *Queue) Waiting() int { return q.waiting }
 
 // Empty reports whether nothing is in the queue, with a consumer or on its way out.
-func (q *Queue) Empty() bool { return q.waiting+q.acquired+q.leaving == 0 }
+func (q *Queue) Empty() bool { return q.waiting == 0 && q.acquired == 0 && q.leaving == 0 }
 
 // Consumers returns how many consumers and browsers are attached.
 func (q *Queue) Consumers() int { return len(q.takers) + len(q.browsers) }
