@@ -30,7 +30,8 @@ type Config struct {
 
 	// MaxConnections limits connections; one more is told so. 0: no limit.
 	MaxConnections int
-	// MaxLinks limits the links of all connections together; one more is refused. 0: no limit.
+	// MaxLinks limits the links of all connections together, and their sessions
+	// likewise; one more is refused. 0: no limit.
 	MaxLinks int64
 	// MaxPartialBytes limits the bytes of all messages that have arrived in part.
 	MaxPartialBytes int64
@@ -93,6 +94,9 @@ const (
 	// browseWindow and browseBytes are the same for a browser.
 	browseWindow = 64
 	browseBytes  = 256 << 10
+	// browseUnsettled is how many deliveries a session may leave unsettled
+	// before its browsers wait.
+	browseUnsettled = 16 << 10
 	// readBufferMin is what an idle connection holds; readBufferMax makes one
 	// system call fetch hundreds of small messages.
 	readBufferMin = 1 << 10

@@ -48,7 +48,10 @@ func (c *connection) handle(now time.Time, ev *amqp.Event) {
 	case amqp.EventBegun:
 		if !c.ended {
 			c.sessions++
-			c.server.count.sessions.Add(1)
+			if n := c.server.count.sessions.Add(1); c.server.cfg.MaxLinks > 0 && n > c.server.cfg.MaxLinks {
+				ev.Session.End(amqp.Errorf(amqp.ConditionResourceLimitExceeded, "limit of %d sessions is reached", c.server.cfg.MaxLinks))
+				c.endSession(ev.Session, false)
+			}
 		}
 	case amqp.EventEnded:
 		c.endSession(ev.Session, true)

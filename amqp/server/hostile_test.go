@@ -135,3 +135,12 @@ func TestRefusedLinksThatStay(t *testing.T) {
 	eventually(t, "the connection closed", func() bool { return r.server.Stats().ProtocolErrors > 0 })
 	p.socket.Close()
 }
+
+// Sessions are limited over all connections, as links are.
+func TestSessionsInAll(t *testing.T) {
+	r := start(t, func(c *Config, _ *ListenerOptions, _ *engine.Options) { c.MaxLinks = 2 })
+	r.opened("a")
+	r.opened("b")
+	p := r.opened("c")
+	p.ended(amqp.ConditionResourceLimitExceeded)
+}

@@ -21,6 +21,7 @@ func (o *outgoing) outcome(ev *amqp.Event) {
 	}
 	handle, _ := ev.Ref.(*queue.Entry)
 	if handle == nil { // a browser owns nothing
+		o.wantRefill()
 		if !ev.Settled {
 			ev.Session.Settle(ev.DeliveryID, ev.State.Outcome)
 		}

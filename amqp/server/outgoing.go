@@ -206,6 +206,9 @@ func (o *outgoing) allowed() (limit uint64, byCredit bool) {
 		// What a browser waits with may be gone from its queue, and from the
 		// memory that is counted: there is little of it.
 		ahead = int(max(min(browseBytes/max(o.size, 1), browseWindow), 1))
+		if o.link.Session().Unsettled() >= browseUnsettled {
+			ahead = 0
+		}
 	}
 	window := o.taken + uint64(max(ahead-o.link.Queued(), 0))
 	if credit <= window {
