@@ -46,8 +46,8 @@ func (s *Session) Conn() *Conn { return s.conn }
 // Channel returns the number of the channel we send on.
 func (s *Session) Channel() uint16 { return s.channel }
 
-// Unsettled returns how many deliveries we have sent that aren't settled.
-func (s *Session) Unsettled() int { return s.outgoing.len() }
+// Outstanding returns how many deliveries we have sent that aren't settled.
+func (s *Session) Outstanding() int { return s.outgoing.len() }
 
 // Live reports whether neither end has ended the session.
 func (s *Session) Live() bool { return s.mapped && s.begun && !s.endSent && !s.gone }

@@ -206,7 +206,7 @@ func (o *outgoing) allowed() (limit uint64, byCredit bool) {
 		// What a browser waits with may be gone from its queue, and from the
 		// memory that is counted: there is little of it.
 		ahead = int(max(min(browseBytes/max(o.size, 1), browseWindow), 1))
-		if o.link.Session().Unsettled() >= browseUnsettled {
+		if o.link.Session().Outstanding() >= browseUnsettled {
 			ahead = 0
 		}
 	}

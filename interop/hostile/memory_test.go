@@ -39,7 +39,8 @@ func TestSettledHoarder(t *testing.T) {
 	time.Sleep(500 * time.Millisecond)
 	t.Logf("%d messages of %d", n, size)
 	within(t, most, 100*mib)
-	alive(t, b)
+	// The backlog fills the memory there is, so nobody gets credit; everything else goes on.
+	connect(t, b)
 }
 
 // TestDrainFlood: a receiver that doesn't read asks for drain after drain.
