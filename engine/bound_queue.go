@@ -80,6 +80,8 @@ func (q *boundQueue) carryOut(fx []queue.Effect, o *Outcome) aftermath {
 			q.broker().memory.release(f.Message)
 		case queue.EffectLoad:
 			q.broker().loader.enter(q, f.Load)
+		case queue.EffectHeld:
+			q.broker().loader.hold(q)
 		case queue.EffectPurged:
 			if !q.deleted {
 				records = append(records, Record{

@@ -42,7 +42,6 @@ func New(opts Options, store Store) (*Broker, error) {
 		names:    newNameTable(),
 		settings: compileSettings(opts.Settings),
 		limits:   opts.Limits,
-		memory:   newMemory(opts.Limits.MemoryBytes),
 		paging:   newBudget(opts.Limits.MemoryBytes),
 		keeper:   newKeeper(),
 		observer: opts.Observer,
@@ -57,6 +56,7 @@ func New(opts Options, store Store) (*Broker, error) {
 	if b.rand == nil {
 		b.rand = rand.Reader
 	}
+	b.memory = newMemory(b.limits.MemoryBytes, b.paging)
 	b.loader = &loader{broker: b, store: store}
 	if err := b.recover(store); err != nil {
 		return nil, err

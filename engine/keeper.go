@@ -126,6 +126,8 @@ func (b *Broker) keep() {
 		case <-b.keeper.wake:
 		case <-b.memory.wake:
 			b.memory.relieve()
+		case <-b.memory.ample:
+			b.loader.resume()
 		case <-b.closing:
 			return
 		}

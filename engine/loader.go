@@ -26,6 +26,7 @@ type loader struct {
 	mu      sync.Mutex
 	jobs    []loadJob // first come, first served
 	running int
+	held    map[*boundQueue]struct{} // load nothing for want of memory
 	closed  bool
 	workers sync.WaitGroup
 }
@@ -101,6 +102,38 @@ func (l *loader) close() {
 	l.closed = true
 	l.mu.Unlock()
 	l.workers.Wait()
+}
+
+// hold notes a queue that waits for memory. It may be called under a guard.
+func (l *loader) hold(q *boundQueue) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.held == nil {
+		l.held = map[*boundQueue]struct{}{}
+	}
+	l.held[q] = struct{}{}
+}
+
+// resume has those that wait for memory go on.
+func (l *loader) resume() {
+	l.mu.Lock()
+	held := l.held
+	l.held = nil
+	l.mu.Unlock()
+	for q := range held {
+		q.resume()
+	}
+}
+
+func (q *boundQueue) resume() {
+	q.guard.enter()
+	if q.deleted {
+		q.guard.leave()
+		return
+	}
+	after := q.carryOut(q.core.Resume(q.clock(), nil), nil)
+	q.guard.leave()
+	q.after(&after, nil)
 }
 
 func (q *boundQueue) isDeleted() bool {

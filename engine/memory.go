@@ -17,13 +17,21 @@ type memory struct {
 	pressed atomic.Bool
 	wake    chan struct{} // tells the keeper of relief
 
+	// What consumers hold and don't settle must not grow by loading more for them, nor keep others from publishing:
+	// loading is restrained well below the soft limit.
+	tight int64         // above: the budget is tight
+	calm  int64         // below again: not any more
+	ample chan struct{} // tells the keeper of that
+	pages *queue.Budget
+
 	mu        sync.Mutex
 	listeners map[int]func()
 	next      int
 }
 
-func newMemory(limit int64) *memory {
+func newMemory(limit int64, pages *queue.Budget) *memory {
 	return &memory{
+		tight: limit / 10 * 6, calm: limit / 10 * 5, ample: make(chan struct{}, 1), pages: pages,
 		hard: limit, soft: limit / 10 * 8, low: limit / 10 * 7,
 		wake: make(chan struct{}, 1), listeners: map[int]func(){},
 	}
@@ -40,15 +48,27 @@ func (m *memory) take(n int64) bool {
 		m.press()
 		return false
 	}
-	if used > m.soft {
-		m.press()
-	}
+	m.watch(used)
 	return true
 }
 
 // force takes n bytes whatever the limit: for messages that are held already and only change place.
 func (m *memory) force(n int64) {
-	if used := m.used.Add(n); m.hard > 0 && used > m.soft {
+	if used := m.used.Add(n); m.hard > 0 {
+		m.watch(used)
+	}
+}
+
+// watch acts on what is used after it has grown.
+func (m *memory) watch(used int64) {
+	if used <= m.tight {
+		return
+	}
+	if !m.pages.Tight.Load() {
+		m.pages.Tight.Store(true)
+		m.free(0) // it may have been freed between the two
+	}
+	if used > m.soft {
 		m.press()
 	}
 }
@@ -62,7 +82,14 @@ func (m *memory) press() {
 
 // free gives n bytes back.
 func (m *memory) free(n int64) {
-	if used := m.used.Add(-n); m.pressed.Load() && used < m.low && m.pressed.CompareAndSwap(true, false) {
+	used := m.used.Add(-n)
+	if m.pages.Tight.Load() && used < m.calm && m.pages.Tight.CompareAndSwap(true, false) {
+		select {
+		case m.ample <- struct{}{}:
+		default:
+		}
+	}
+	if m.pressed.Load() && used < m.low && m.pressed.CompareAndSwap(true, false) {
 		select {
 		case m.wake <- struct{}{}:
 		default:

@@ -20,6 +20,11 @@ type Budget struct {
 	PageEntries, PageBytes   int // what one load brings at most, in entries and payload bytes
 	SmallEntries, SmallBytes int // the same when Limit is reached: what it takes to go on
 
+	// Tight says that memory is short: a queue whose consumers hold deliveries then loads nothing, and EffectHeld says
+	// that it would have. One whose consumers hold none loads small pages. It may change at any time; when it becomes
+	// false, Resume is called for the queues that were held.
+	Tight atomic.Bool
+
 	used atomic.Int64
 }
 

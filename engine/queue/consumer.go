@@ -80,10 +80,13 @@ func (q *Queue) Drain(c *Consumer, limit uint64, now int64, fx []Effect) []Effec
 	return q.dispatch(now, fx)
 }
 
-// answer answers the drains of those who have been given all there is for them, or all they wanted.
+// answer answers the drains of those who have been given all there is for them, or all they wanted. Where nothing is
+// loaded until something is settled, for want of memory, there is no more: who drains may wait for the answer first.
 func (q *Queue) answer(fx []Effect) []Effect {
+	r := &q.ready
+	more := r.paged != 0 && r.level(r.first()).frontier.load != nil
 	for _, c := range q.takers {
-		if c.drains > 0 && (c.limit <= c.given || q.ready.paged == 0) {
+		if c.drains > 0 && (c.limit <= c.given || !more) {
 			fx = q.exhausted(c, fx)
 		}
 	}

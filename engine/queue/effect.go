@@ -23,6 +23,7 @@ const (
 	EffectExpired                   // the entry is leaving: expire it, then Finish
 	EffectStored                    // the queue lets go of the message, which has no Entry: the store has it
 	EffectLoad                      // bring Load from the store and hand it to Loaded
+	EffectHeld                      // nothing is loaded for want of memory: call Resume when there is some
 	EffectPurged                    // what the store has of Load, from From to Last, is gone
 )
 

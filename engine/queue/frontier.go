@@ -141,9 +141,13 @@ func (q *Queue) refill(fx []Effect) []Effect {
 	if f.load != nil || l.kept >= b.Low {
 		return fx
 	}
+	tight := b.Tight.Load()
+	if tight && q.acquired > 0 {
+		return append(fx, Effect{Kind: EffectHeld})
+	}
 	load := &Load{Priority: p, From: f.from, Last: f.last, Entries: b.PageEntries, Bytes: b.PageBytes}
 	load.reserved = int64(load.Bytes) + int64(load.Entries)*EntryCost
-	if !b.take(load.reserved) {
+	if tight || !b.take(load.reserved) {
 		load.Entries, load.Bytes = b.SmallEntries, b.SmallBytes
 		load.reserved = int64(load.Bytes) + int64(load.Entries)*EntryCost
 		b.used.Add(load.reserved)
@@ -152,6 +156,9 @@ func (q *Queue) refill(fx []Effect) []Effect {
 	f.load, f.since = load, 0
 	return append(fx, Effect{Kind: EffectLoad, Load: load})
 }
+
+// Resume goes on after an EffectHeld.
+func (q *Queue) Resume(now int64, fx []Effect) []Effect { return q.dispatch(now, fx) }
 
 // Loaded brings what an EffectLoad asked for, in ascending order. whole says that the store has no more of it. What
 // the queue has no use for any more comes back as EffectStored.

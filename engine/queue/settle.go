@@ -21,6 +21,9 @@ func (q *Queue) Settle(c *Consumer, batch []Settlement, o *Outcome, now int64, f
 		}
 	}
 	if len(back) == 0 {
+		if q.acquired == 0 && q.ready.paged != 0 && q.turn != nil {
+			return q.dispatch(now, fx) // what was held for want of memory
+		}
 		return fx
 	}
 	return q.dispatch(now, q.giveBack(back, now, fx))
