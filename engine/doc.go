@@ -17,6 +17,16 @@
 // one of the two places. On the dead-letter address itself attempts are without limit, and what is rejected there is
 // dropped and counted, because it would come back for ever.
 //
+// # What is in memory
+//
+// All of a message is in memory while it is in the commit window, while a consumer has it, and while it is transient. A
+// durable one that waits is in memory within a budget only, and beyond that in the store: the queue counts it, and asks
+// for a page of what comes next when a consumer gets near it. A queue that is brought back from the store is nothing but
+// such counts. When what consumers hold and transient messages take most of the memory, queues load little, and those
+// whose consumers hold something load nothing until it is settled.
+//
+// A message that expires in the store leaves when it is loaded: it is never delivered, and stays counted until then.
+//
 // # Who owns what
 //
 //   - A boundQueue's guard protects the pure queue in it (package queue). Whoever is inside a guard goes into no other
@@ -26,5 +36,6 @@
 //   - The committer's mu protects the window, and is held for an append. Guards may be held around it.
 //   - subscriptions.attaching serialises durable subscribers and is taken before any address's mu.
 //   - Two goroutines run while a broker is open: the committer, and the keeper, which waits for the next expiry of any
-//     queue. Close waits for both. An idle queue has no goroutine.
+//     queue. The loader's run while there is something to load, a few at a time. Close waits for all. An idle queue has
+//     no goroutine.
 package engine

@@ -246,8 +246,11 @@ func TestFailedLoadIsTriedAgain(t *testing.T) {
 		w.restart()
 		c := w.consumer("q")
 		c.credit(5)
-		if n := reported.Load(); len(c.got) != 0 || n != 1 {
-			t.Errorf("%d deliveries, %d failures reported, want none and one", len(c.got), n)
+		c.mu.Lock()
+		got := len(c.got)
+		c.mu.Unlock()
+		if n := reported.Load(); got != 0 || n != 1 {
+			t.Errorf("%d deliveries, %d failures reported, want none and one", got, n)
 		}
 		later(10 * time.Second)
 		expect(t, "once the store answers", c.got, "0", "1", "2", "3", "4")

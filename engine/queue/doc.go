@@ -5,6 +5,9 @@
 // guards a Queue calls one method at a time with the current unix millisecond, and carries out the effects that the
 // method appended to the slice it was given. It doesn't know addresses, other queues or the store.
 //
+// With a Budget, durable entries beyond it are in the store only: see frontier.go. EffectLoad asks for a page of them,
+// Loaded brings it, and between the two the queue goes on with all that may be given before them.
+//
 // An Entry is one message in one queue, and the unit of ownership. It is in one of these places:
 //
 //	Publish ──► ready ──► acquired by a consumer ──► gone (accepted)
@@ -16,7 +19,7 @@
 //
 // What always holds between two calls:
 //
-//   - no entry waits that a consumer with credit may have
+//   - no entry waits that a consumer with credit may have, unless it, or one before it, is being loaded
 //   - a consumer has been given at most limit deliveries
 //   - waiting + acquired + leaving = entries added − entries gone
 //   - an entry has one owner at a time; acquisition grows by one with each, so that a late settlement is known as such

@@ -8,6 +8,9 @@ import "math/bits"
 // is left below it, the queue asks for the next page with EffectLoad, goes on with what it may give, and moves the
 // frontier when the page is Loaded.
 //
+// Browsers read the store through pages of their own, which are not kept. One that has passed the place of a message
+// that is published late, and left to the store, doesn't come back for it.
+//
 // The store may know more than the queue: entries whose commit holds and that are not published yet. They have numbers
 // above all that the queue has counted, since durable messages are published in ascending order.
 
