@@ -171,3 +171,80 @@ func BenchmarkTopic(b *testing.B) {
 		p.Publish(&engine.Message{Payload: payload, Priority: 4}, 1)
 	}
 }
+
+// endlessStore has a queue with as many messages of 256 bytes as anybody wants.
+type endlessStore struct{ nullStore }
+
+func (endlessStore) Recover() (engine.State, error) {
+	const n = 1 << 40
+	return engine.State{
+		Queues: []engine.Definition{{ID: 1, Address: "q", Name: "q", Routing: engine.Anycast}},
+		Summaries: []engine.Summary{{
+			Entries: n, Bytes: n * 256, Levels: []engine.Level{{Priority: 4, Entries: n, Head: 1}},
+		}},
+		LastQueue: 1, LastNumber: n,
+	}, nil
+}
+
+func (endlessStore) Load(_ engine.QueueID, priority uint8, from uint64, n, bytes int) (all []engine.Stored, _ error) {
+	n = min(n, (bytes+255)/256)
+	payload := make([]byte, n*256)
+	for i := range n {
+		m := &engine.Message{Payload: payload[i*256 : (i+1)*256 : (i+1)*256], Durable: true, Priority: priority}
+		all = append(all, engine.Stored{Number: max(from, 1) + uint64(i), Message: m})
+	}
+	return all, nil
+}
+
+// BenchmarkStoredBacklog is a message of a backlog that is in the store only: loaded, given, accepted; with a
+// consumer that settles as they come. The store costs next to nothing.
+func BenchmarkStoredBacklog(b *testing.B) {
+	broker, err := engine.New(engine.Options{Limits: engine.Limits{MemoryBytes: 154 << 20}}, endlessStore{})
+	if err != nil {
+		b.Fatal(err)
+	}
+	defer broker.Close()
+	k := &worker{wake: make(chan struct{}, 1)}
+	c, err := broker.Consumer(engine.ConsumerSpec{Address: "q"}, k)
+	if err != nil {
+		b.Fatal(err)
+	}
+	c.SetLimit(1000)
+	var batch []engine.Settlement
+	most := int64(0)
+	b.ReportAllocs()
+	for got := 0; got < b.N; {
+		<-k.wake
+		ds, _ := k.take()
+		batch = batch[:0]
+		for _, d := range ds {
+			batch = append(batch, engine.Settlement{Handle: d.Handle, Acquisition: d.Acquisition})
+		}
+		got += len(ds)
+		most = max(most, broker.Totals().Memory)
+		c.Settle(batch, engine.Outcome{Kind: engine.Accepted}, 1)
+		c.SetLimit(uint64(got + 1000))
+	}
+	b.ReportMetric(float64(most), "bytes-held")
+}
+
+// BenchmarkStoredFill is a durable message that goes to a backlog: committed, then left to the store.
+func BenchmarkStoredFill(b *testing.B) {
+	broker, err := engine.New(engine.Options{Limits: engine.Limits{MemoryBytes: 154 << 20}}, endlessStore{})
+	if err != nil {
+		b.Fatal(err)
+	}
+	defer broker.Close()
+	w := make(window, 1000)
+	p, err := broker.Producer(engine.ProducerSpec{Address: "q"}, w)
+	if err != nil {
+		b.Fatal(err)
+	}
+	payload := make([]byte, 256)
+	b.ReportAllocs()
+	for b.Loop() {
+		w <- struct{}{}
+		p.Publish(&engine.Message{Payload: payload, Priority: 4, Durable: true}, 1)
+	}
+	b.ReportMetric(float64(broker.Totals().Memory), "bytes-held")
+}
