@@ -212,10 +212,12 @@ func TestLostPages(t *testing.T) {
 func TestBytesOfASegmentInABody(t *testing.T) {
 	source := write(t, false)
 	body := string(source.fs.ReadFile(segmentName(1))[4096:][:20000])
+	body = strings.Repeat(body, 30)
 	for shift := range 8 {
 		fs := crashfs.New()
 		o := options(fs)
 		o.StoreID[3]++ // of another store
+		o.SegmentSize = 1 << 20
 		j := begin(t, o, 1)
 		add(t, j, journal.KindWindow, "before")
 		flush(t, j)
@@ -240,5 +242,34 @@ func TestBytesOfASegmentInABody(t *testing.T) {
 			}
 		}
 		closeJournal(t, j)
+	}
+}
+
+// TestWrongPosition opens from positions that are none: records that are whole aren't cut off.
+func TestWrongPosition(t *testing.T) {
+	w := write(t, false)
+	rec := w.records[len(w.records)-1]
+	for _, c := range []struct {
+		name string
+		from journal.Position
+	}{
+		{"lower index", journal.Position{Index: rec.Index - 1, Segment: rec.Segment, Offset: rec.Offset - 32}},
+		{"higher index", journal.Position{Index: rec.Index + 1, Segment: rec.Segment, Offset: rec.Offset - 32}},
+		{"index before the segment's", journal.Position{Index: 1, Segment: rec.Segment, Offset: rec.Offset - 32}},
+		{"in the header", journal.Position{Index: rec.Index, Segment: rec.Segment, Offset: 8}},
+		{"odd", journal.Position{Index: rec.Index, Segment: rec.Segment, Offset: rec.Offset - 31}},
+		{"behind the segment", journal.Position{Index: rec.Index, Segment: rec.Segment, Offset: small + 8}},
+		{"missing segment", journal.Position{Index: rec.Index, Segment: rec.Segment + 1, Offset: 4096}},
+	} {
+		fs := w.fs.Copy()
+		o := options(fs)
+		o.From = c.from
+		var corrupt *journal.CorruptError
+		if _, err := journal.Open(o); !errors.As(err, &corrupt) {
+			t.Errorf("%s: %v", c.name, err)
+		}
+		if fs.Ops() != 0 {
+			t.Errorf("%s: something was changed", c.name)
+		}
 	}
 }

@@ -431,3 +431,51 @@ func TestAppendDoesNotAllocate(t *testing.T) {
 		t.Fatalf("%v allocations for 100 records", n)
 	}
 }
+
+// TestOpenTidies finds what a process left that ended while it made segments, and spares that are no use.
+func TestOpenTidies(t *testing.T) {
+	fs := crashfs.New()
+	closeJournal(t, begin(t, options(fs), 1))
+	for name, size := range map[string]int64{"making.tmp": 5, "spare-7.seg": 4096, "spare-8.seg": small, "spare-9.seg": small,
+		"spare-x.seg": small, "notes.txt": 1} {
+		f, err := fs.Open("journal/"+name, true)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := f.Truncate(size); err != nil {
+			t.Fatal(err)
+		}
+	}
+	j, err := journal.Open(options(fs))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer closeJournal(t, j)
+	names := fs.Names()
+	slices.Sort(names)
+	// Close has left spare-1. What the journal doesn't know it leaves alone.
+	if want := []string{segmentName(1), "journal/notes.txt", "journal/spare-1.seg", "journal/spare-x.seg"}; !slices.Equal(names, want) {
+		t.Fatalf("%q", names)
+	}
+}
+
+// TestBeginDoesNotWaitForZeros starts on an empty folder: the first segment is used before it is filled.
+func TestBeginDoesNotWaitForZeros(t *testing.T) {
+	fs := crashfs.New()
+	filled := int64(0)
+	fs.Trace(func(op crashfs.Op) {
+		if op.Kind == crashfs.OpWrite && op.Length >= 1<<20 {
+			filled++
+		}
+		if op.Kind == crashfs.OpRename && op.To == segmentName(1) && filled > 0 {
+			t.Error("filled while the committer waits")
+		}
+	})
+	j := begin(t, journal.Options{FS: fs, Dir: "journal", StoreID: storeID, SegmentSize: 4 << 20}, 1)
+	j.Preparing()
+	if filled != 4 {
+		t.Errorf("%d MiB of the second are filled", filled)
+	}
+	closeJournal(t, j)
+	fs.Trace(nil)
+}

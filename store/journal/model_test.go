@@ -18,7 +18,7 @@ type world struct {
 	kept     []kept // flushed, of segments that weren't freed, by index
 	pending  []kept // of the group whose flush didn't return
 	position journal.Position
-	freed    map[uint64]bool // Free was called: they may be there or not
+	freed    map[uint64]bool // Free was called; true: it returned, and they are gone
 	serial   int             // makes payloads different
 }
 
@@ -28,6 +28,11 @@ type kept struct {
 }
 
 func newWorld() *world { return &world{freed: map[uint64]bool{}} }
+
+func (w *world) isFreed(segment uint64) bool {
+	_, called := w.freed[segment]
+	return called
+}
 
 func (w *world) copy() *world {
 	c := *w
@@ -124,8 +129,13 @@ func (w *world) check(j *journal.Journal) error {
 		return wrongf("record %d was flushed, and is missing", w.kept[want].Index)
 	}
 	w.pending = nil
+	for _, s := range j.Segments() {
+		if w.freed[s.Number] {
+			return wrongf("segment %d was freed, and is back", s.Number)
+		}
+	}
 	for _, k := range w.kept {
-		if !w.freed[k.Segment] {
+		if !w.isFreed(k.Segment) {
 			b := make([]byte, k.Length)
 			if err := j.ReadAt(k.Segment, k.Offset, b); err != nil {
 				return err
@@ -153,7 +163,7 @@ func (k *kept) matches(rec journal.Record) error {
 func (w *world) checkAll(j *journal.Journal) error {
 	var want []kept
 	for _, k := range w.kept {
-		if !w.freed[k.Segment] {
+		if !w.isFreed(k.Segment) {
 			want = append(want, k)
 		}
 	}
@@ -193,10 +203,11 @@ func (w *world) work(j *journal.Journal, rng *rand.Rand, steps int) error {
 		case 1:
 			for _, s := range j.Segments() {
 				if s.Number < w.position.Segment && rng.IntN(2) == 0 {
-					w.freed[s.Number] = true
+					w.freed[s.Number] = false
 					if err := j.Free(s.Number); err != nil {
 						return err
 					}
+					w.freed[s.Number] = true
 				}
 			}
 		case 2:
@@ -251,11 +262,11 @@ func (w *world) free(j *journal.Journal) bool {
 	some := false
 	for _, s := range j.Segments() {
 		if s.Number < w.position.Segment {
-			w.freed[s.Number] = true
+			w.freed[s.Number] = false
 			if j.Free(s.Number) != nil {
 				return false
 			}
-			some = true
+			w.freed[s.Number], some = true, true
 		}
 	}
 	return some

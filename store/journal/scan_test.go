@@ -155,3 +155,18 @@ func TestUnknownKindsAreRefused(t *testing.T) {
 		}
 	}
 }
+
+// TestMisplacedRecords reads whole records whose index or epoch doesn't follow: no crash leaves them.
+func TestMisplacedRecords(t *testing.T) {
+	b := append(records("x"), make([]byte, 4096)...)
+	for _, c := range []struct {
+		index, epoch uint64
+		want         ending
+	}{{1, 1, goesOn}, {1, 0, goesOn}, {1, 2, misplaced}, {2, 1, misplaced}, {0, 1, misplaced}} {
+		var r reader
+		r.open(&image{Reader: bytes.NewReader(b)}, imageSeed, int64(len(b)), 0, c.index, c.epoch)
+		if _, why, _, err := r.next(false); err != nil || why != c.want {
+			t.Errorf("%+v: %d, %v", c, why, err)
+		}
+	}
+}
