@@ -128,14 +128,16 @@ func TestQueues(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer c.Close()
-	growth(t, b, queues, "idle queue", aimQueue, func() {
-		for i := range queues {
-			if err := c.Send(wire.AttachSender(0, "out", fmt.Sprint("footprint.", i)), wire.Detach(0)); err != nil {
+	create := func(kind string, n int) {
+		for i := range n {
+			if err := c.Send(wire.AttachSender(0, "out", fmt.Sprint("footprint.", kind, i)), wire.Detach(0)); err != nil {
 				t.Fatal(err)
 			}
 			if _, err := c.Await(wire.CodeDetach); err != nil {
 				t.Fatal(err)
 			}
 		}
-	})
+	}
+	create("first", 2000) // brings about what is there once, in the store for example
+	growth(t, b, queues, "idle queue", aimQueue, func() { create("more", queues) })
 }

@@ -86,7 +86,7 @@ func beside(t *testing.T, b *harness.Broker, attack func()) {
 	close(stop)
 	wg.Wait()
 	t.Logf("good client: p99 %v alone, %v beside (%d rounds in %v)", before, during, n, took)
-	if limit := max(100*before, 250*time.Millisecond); during > limit {
+	if limit := max(100*before, time.Second); during > limit {
 		t.Errorf("good client: p99 %v beside the attack, %v allowed", during, limit)
 	}
 	for _, c := range g.conns {
@@ -101,12 +101,13 @@ func TestWideDispositions(t *testing.T) {
 	b := start(t)
 	fill(t, b, "wide", 200, 10)
 	p := connect(t, b)
-	send(t, p, sender(0, 0, "out", "wide"))
-	drop(p)
-	for i := range 20_000 {
-		send(t, p, frame(0, wire.CodeTransfer, volatile(uint32(i), 10), wire.Uint(0), wire.Uint(uint32(i)), wire.Binary([]byte{1}), wire.Uint(0), wire.Bool(true), wire.Bool(false)))
-		if i%500 == 499 {
-			time.Sleep(10 * time.Millisecond)
+	out, err := wire.NewSender(p, 0, "out", "wide")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for i := range uint32(20_000) {
+		if err := out.Send(volatile(i, 10)); err != nil {
+			t.Fatal(err)
 		}
 	}
 	base, _ := b.Gauges()
