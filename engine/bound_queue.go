@@ -79,13 +79,14 @@ func (q *boundQueue) carryOut(fx []queue.Effect, o *Outcome) aftermath {
 		case queue.EffectStored:
 			q.broker().memory.release(f.Message)
 		case queue.EffectLoad:
-			q.broker().loader.enter(q, f.Load)
+			q.broker().loader.enter(q, f.Load())
 		case queue.EffectHeld:
 			q.broker().loader.hold(q)
 		case queue.EffectPurged:
 			if !q.deleted {
+				l := f.Load()
 				records = append(records, Record{
-					Kind: RecordPurge, Queue: q.id, Priority: f.Load.Priority, FromNumber: f.Load.From, Number: f.Load.Last,
+					Kind: RecordPurge, Queue: q.id, Priority: l.Priority, FromNumber: l.From, Number: l.Last,
 				})
 			}
 		}

@@ -57,7 +57,7 @@ func (q *Queue) show(b *Consumer, now int64, fx []Effect) []Effect {
 			load.Browser = b
 			load.Entries = int(min(b.limit-b.given, uint64(load.Entries)))
 			b.view.load = load
-			return append(fx, Effect{Kind: EffectLoad, Load: load})
+			return append(fx, loadEffect(EffectLoad, load))
 		}
 		if e == nil {
 			break

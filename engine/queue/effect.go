@@ -8,7 +8,6 @@ type Effect struct {
 	Consumer    *Consumer // EffectDeliver, EffectDrained
 	Entry       *Entry
 	Message     *Message
-	Load        *Load // EffectLoad, EffectPurged
 }
 
 // EffectKind says what there is to do.
@@ -38,6 +37,15 @@ const (
 	CauseAttempts       // the last allowed attempt failed
 	CauseRejected       // a consumer rejected it
 )
+
+// loadEffect returns an effect about a part of the store. That is seldom, and an Effect is to stay small: it stands in
+// for an entry.
+func loadEffect(kind EffectKind, l *Load) Effect {
+	return Effect{Kind: kind, Entry: &Entry{state: stateGone, more: &more{load: l}}}
+}
+
+// Load returns what an EffectLoad or EffectPurged is about.
+func (fx *Effect) Load() *Load { return fx.Entry.more.load }
 
 // Delivery returns what the consumer of an EffectDeliver is to be given. It must be called before the queue is used
 // again.

@@ -20,6 +20,7 @@ type Entry struct {
 type more struct {
 	annotations []Annotation
 	barred      []*Consumer // consumers that must not have it
+	load        *Load       // no entry, but what an effect is about
 }
 
 // state is where an entry is.

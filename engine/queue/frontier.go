@@ -157,7 +157,7 @@ func (q *Queue) refill(fx []Effect) []Effect {
 	}
 	l.lease += load.reserved
 	f.load, f.since = load, 0
-	return append(fx, Effect{Kind: EffectLoad, Load: load})
+	return append(fx, loadEffect(EffectLoad, load))
 }
 
 // Resume goes on after an EffectHeld.
@@ -245,9 +245,7 @@ func (q *Queue) purgeStored(fx []Effect) []Effect {
 	for r.paged != 0 {
 		p := r.first()
 		f := r.level(p).frontier
-		fx = append(fx, Effect{
-			Kind: EffectPurged, Cause: CausePurged, Load: &Load{Priority: p, From: f.from, Last: f.last, Entries: f.count},
-		})
+		fx = append(fx, loadEffect(EffectPurged, &Load{Priority: p, From: f.from, Last: f.last, Entries: f.count}))
 		q.correct(f, 0)
 		f.load = nil
 		q.unfront(p)

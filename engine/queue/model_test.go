@@ -154,7 +154,7 @@ func (x *machine) judge(fx []Effect) {
 	for i := range fx {
 		f := &fx[i]
 		var e *modelEntry
-		if f.Entry != nil {
+		if f.Entry != nil && f.Kind != EffectLoad && f.Kind != EffectPurged {
 			if e = x.of(f); e == nil {
 				x.fatal("effect %d for an entry that isn't in the queue", f.Kind)
 			}

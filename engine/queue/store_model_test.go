@@ -130,25 +130,25 @@ func (s *storeModel) judge(x *machine, f *Effect) {
 		s.returned[f.Message] = true
 	case EffectLoad:
 		for _, l := range s.loads {
-			if l.load.Browser == f.Load.Browser && l.load.Priority == f.Load.Priority && s.current(x, l.load) {
+			if l.load.Browser == f.Load().Browser && l.load.Priority == f.Load().Priority && s.current(x, l.load) {
 				x.fatal("two loads of priority %d", l.load.Priority)
 			}
 		}
-		s.loads = append(s.loads, &loading{load: f.Load})
+		s.loads = append(s.loads, &loading{load: f.Load()})
 	case EffectPurged:
 		n := 0
 		for _, e := range slices.Clone(x.m.entries) {
-			if e.stored && e.priority == f.Load.Priority && e.number >= f.Load.From && e.number <= f.Load.Last {
+			if e.stored && e.priority == f.Load().Priority && e.number >= f.Load().From && e.number <= f.Load().Last {
 				x.m.remove(e)
 				n++
 			}
 		}
-		if n != f.Load.Entries {
-			x.fatal("purged %d, there were %d", f.Load.Entries, n)
+		if n != f.Load().Entries {
+			x.fatal("purged %d, there were %d", f.Load().Entries, n)
 		}
 		s.removals = append(s.removals, func() {
 			for number, r := range s.rows {
-				if r.entry.priority == f.Load.Priority && number >= f.Load.From && number <= f.Load.Last {
+				if r.entry.priority == f.Load().Priority && number >= f.Load().From && number <= f.Load().Last {
 					delete(s.rows, number)
 				}
 			}
