@@ -13,9 +13,12 @@ import (
 // Commit makes all records hold. It returns when they are on the device, and waits before that while the index is too
 // far behind.
 func (s *Store) Commit(records []engine.Record) error {
+	if err := s.await(); err != nil { // before the lock, which the goroutine that applies may want
+		return err
+	}
 	s.append.Lock()
 	defer s.append.Unlock()
-	if err := s.await(); err != nil {
+	if err := s.usable(); err != nil {
 		return err
 	}
 	if s.full.Load() && brings(records) {

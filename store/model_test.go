@@ -179,58 +179,65 @@ func (m *model) message(r *rand.Rand, l load) *queue.Message {
 // check compares a store with the model.
 func (m *model) check(t testing.TB, s *store.Store) {
 	t.Helper()
-	state, err := s.Recover()
-	if err != nil {
+	if err := m.diff(s, true); err != nil {
 		t.Fatal(err)
 	}
+}
+
+// diff returns how a store differs from the model. Summaries are those of the index: they are only right when nothing
+// is pending.
+func (m *model) diff(s *store.Store, summaries bool) error {
+	state, err := s.Recover()
+	if err != nil {
+		return err
+	}
+	if !summaries {
+		for _, q := range m.queues {
+			if err := q.diff(s); err != nil {
+				return err
+			}
+		}
+		return nil
+	}
 	if state.LastNumber < m.last || state.LastQueue < m.lastQ {
-		t.Errorf("last number and queue = %d, %d, want %d, %d", state.LastNumber, state.LastQueue, m.last, m.lastQ)
+		return fmt.Errorf("last number and queue = %d, %d, want %d, %d", state.LastNumber, state.LastQueue, m.last, m.lastQ)
 	}
 	if len(state.Queues) != len(m.queues) {
-		t.Errorf("%d queues, want %d", len(state.Queues), len(m.queues))
+		return fmt.Errorf("%d queues, want %d", len(state.Queues), len(m.queues))
 	}
 	for i, d := range state.Queues {
 		q := m.queues[d.ID]
 		if q == nil || q.definition != d {
-			t.Errorf("queue %d = %+v, which isn't what was defined", d.ID, d)
-			continue
+			return fmt.Errorf("queue %d = %+v, which isn't what was defined", d.ID, d)
 		}
-		m.checkQueue(t, s, q)
+		if err := q.diff(s); err != nil {
+			return err
+		}
 		sum := state.Summaries[i]
 		total := int64(0)
 		for _, e := range q.entries {
 			total += int64(e.Message.Size())
 		}
 		if sum.Entries != uint64(len(q.entries)) || sum.Bytes != total {
-			t.Errorf("queue %d: summary of %d entries, %d bytes, want %d, %d", d.ID, sum.Entries, sum.Bytes, len(q.entries), total)
+			return fmt.Errorf("queue %d: summary of %d entries, %d bytes, want %d, %d", d.ID, sum.Entries, sum.Bytes, len(q.entries), total)
 		}
 	}
+	return nil
 }
 
-// checkEntries compares entries only: summaries are those of the index, which follows behind.
-func (m *model) checkEntries(t testing.TB, s *store.Store) {
-	t.Helper()
-	for _, q := range m.queues {
-		m.checkQueue(t, s, q)
+func (q *modelQueue) diff(s *store.Store) error {
+	var levels [10][]uint64
+	for n, e := range q.entries {
+		p := min(e.Message.Priority, 9)
+		levels[p] = append(levels[p], n)
 	}
-}
-
-func (m *model) checkQueue(t testing.TB, s *store.Store, q *modelQueue) {
-	t.Helper()
-	seen := 0
-	for p := range uint8(10) {
-		var want []uint64
-		for n, e := range q.entries {
-			if min(e.Message.Priority, 9) == p {
-				want = append(want, n)
-			}
-		}
+	for p, want := range levels {
 		slices.Sort(want)
 		var got []uint64
 		for from := uint64(0); ; {
-			entries, err := s.Load(q.definition.ID, p, from, 100, 64<<10)
+			entries, err := s.Load(q.definition.ID, uint8(p), from, 100, 64<<10)
 			if err != nil {
-				t.Fatal(err)
+				return err
 			}
 			if len(entries) == 0 {
 				break
@@ -238,16 +245,16 @@ func (m *model) checkQueue(t testing.TB, s *store.Store, q *modelQueue) {
 			for _, e := range entries {
 				got = append(got, e.Number)
 				if w, there := q.entries[e.Number]; there && !same(e, w) {
-					t.Fatalf("queue %d: entry %d = %+v of %+v\nwant %+v of %+v", q.definition.ID, e.Number, e, e.Message, w, w.Message)
+					return fmt.Errorf("queue %d: entry %d = %+v of %+v\nwant %+v of %+v", q.definition.ID, e.Number, e, e.Message, w, w.Message)
 				}
 			}
 			from = entries[len(entries)-1].Number + 1
 		}
 		if !slices.Equal(got, want) {
-			t.Fatalf("queue %d, priority %d: %d entries, want %d\n%v\n%v", q.definition.ID, p, len(got), len(want), got, want)
+			return fmt.Errorf("queue %d, priority %d: %d entries, want %d\n%v\n%v", q.definition.ID, p, len(got), len(want), got, want)
 		}
-		seen += len(got)
 	}
+	return nil
 }
 
 func same(a, b engine.Stored) bool {
