@@ -29,7 +29,7 @@ func (n *node) announce(out io.Writer, took time.Duration) {
 	} else {
 		line("HTTP", "off")
 	}
-	line("messages", "are kept in memory by this version: they end with the process, and nothing is written to %s", n.opts.Node.Data)
+	line("data", "%s; a durable message is accepted when it is flushed", n.opts.Node.Data)
 	line("memory", "%s for the whole process", n.opts.Limits.Memory)
 
 	url := ""

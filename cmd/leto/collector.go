@@ -19,11 +19,12 @@ const (
 	messageShare = 0.6
 
 	quietCheck = 2 * time.Second
-	// quietRate is how many bytes may be allocated between two checks by a
-	// broker that counts as quiet, and quietGain how many must have been
-	// allocated since the last collection for another one to be worth it.
-	quietRate = 1 << 20
-	quietGain = 4 << 20
+	// A broker that allocates less than idleRate bytes between two checks is
+	// idle: a collection is worth it for idleGain bytes of garbage. One that
+	// allocates less than calmRate is calm: for as much garbage as there may be
+	// live bytes, calmGain at least.
+	idleRate, idleGain = 1 << 20, 4 << 20
+	calmRate, calmGain = 16 << 20, 32 << 20
 )
 
 func tuneCollector(limit int64) {
@@ -35,12 +36,12 @@ func tuneCollector(limit int64) {
 func giveBack(ctx context.Context) {
 	ticker := time.NewTicker(quietCheck)
 	defer ticker.Stop()
-	sample := []metrics.Sample{{Name: "/gc/heap/allocs:bytes"}}
-	read := func() uint64 {
+	sample := []metrics.Sample{{Name: "/gc/heap/allocs:bytes"}, {Name: "/gc/heap/live:bytes"}}
+	read := func() (allocated, live uint64) {
 		metrics.Read(sample)
-		return sample[0].Value.Uint64()
+		return sample[0].Value.Uint64(), sample[1].Value.Uint64()
 	}
-	last := read()
+	last, _ := read()
 	returned := last
 	for {
 		select {
@@ -48,10 +49,11 @@ func giveBack(ctx context.Context) {
 			return
 		case <-ticker.C:
 		}
-		now := read()
-		if now-last < quietRate && now-returned > quietGain {
+		now, live := read()
+		rate, garbage := now-last, now-returned
+		if rate < idleRate && garbage > idleGain || rate < calmRate && garbage > max(calmGain, live) {
 			debug.FreeOSMemory()
-			now = read()
+			now, _ = read()
 			returned = now
 		}
 		last = now

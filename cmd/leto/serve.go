@@ -19,7 +19,7 @@ import (
 	"github.com/letomq/leto/amqp/server"
 	"github.com/letomq/leto/cmd/leto/config"
 	"github.com/letomq/leto/engine"
-	"github.com/letomq/leto/store/memory"
+	"github.com/letomq/leto/store"
 )
 
 // drainTimeout is how long a stop waits for peers to answer the close before their sockets are cut.
@@ -75,7 +75,7 @@ func serve(c *cli.Context) error {
 	if took := time.Since(begin); opts.Log.Format == "text" {
 		n.announce(c.App.ErrWriter, took)
 	} else {
-		n.log.Info().Dur("took", took).Str("version", buildVersion()).Msg("running; messages are kept in memory by this version and end with the process")
+		n.log.Info().Dur("took", took).Str("version", buildVersion()).Str("data", n.opts.Node.Data).Msg("running")
 	}
 	return n.run(c.Context)
 }
@@ -103,6 +103,7 @@ type node struct {
 	users *users // nil: nobody is known
 	log   zerolog.Logger
 
+	store     *store.Store
 	broker    *engine.Broker
 	server    *server.Server
 	listeners []net.Listener // as opts.Listeners
@@ -122,7 +123,10 @@ func (n *node) start() (err error) {
 			n.abandon()
 		}
 	}()
-	if n.broker, err = engine.New(n.engineOptions(), memory.New()); err != nil {
+	if err := n.openStore(); err != nil {
+		return err
+	}
+	if n.broker, err = engine.New(n.engineOptions(), n.store); err != nil {
 		return fmt.Errorf("engine: %w", err)
 	}
 	for _, l := range n.opts.Listeners {
@@ -197,6 +201,9 @@ func (n *node) abandon() {
 	if n.broker != nil {
 		_ = n.broker.Close()
 	}
+	if n.store != nil {
+		_ = n.store.Close()
+	}
 }
 
 // run waits for the signal to stop, or for something to fail, and then stops in good order.
@@ -237,6 +244,9 @@ func (n *node) stop() error {
 	n.serving.Wait()
 	if err := n.broker.Close(); err != nil {
 		return fmt.Errorf("engine: %w", err)
+	}
+	if err := n.store.Close(); err != nil {
+		return fmt.Errorf("store: %w", err)
 	}
 	n.log.Info().Msg("stopped")
 	return nil

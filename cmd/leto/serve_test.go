@@ -48,12 +48,12 @@ func TestServeWithoutConfiguration(t *testing.T) {
 	if code, body := p.get(t, "/api/v1/queues"); code != http.StatusOK || !json.Valid([]byte(body)) || body[0] != '[' {
 		t.Errorf("queues: %d %q", code, body)
 	}
-	entries, err := os.ReadDir(p.cmd.Dir)
-	if err != nil || len(entries) != 0 {
-		t.Errorf("files were written although messages are kept in memory: %v, %v", entries, err)
+	entries, err := os.ReadDir(filepath.Join(p.cmd.Dir, "leto-data"))
+	if err != nil || len(entries) == 0 {
+		t.Errorf("the store isn't in leto-data: %v, %v", entries, err)
 	}
 	p.stop(t)
-	for _, say := range []string{"amqp://" + p.amqp, "http://" + p.http, "kept in memory", "leto send orders 'hello' --url amqp://" + p.amqp} {
+	for _, say := range []string{"amqp://" + p.amqp, "http://" + p.http, "leto-data", "leto send orders 'hello' --url amqp://" + p.amqp} {
 		if !strings.Contains(p.text(), say) {
 			t.Errorf("start-up doesn't say %q:\n%s", say, p.text())
 		}
@@ -140,7 +140,7 @@ func TestServeRefusals(t *testing.T) {
 		{"serve --config /nonexistent/leto.yaml", "configuration file /nonexistent/leto.yaml: no such file"},
 		{"serve --set auth.users-file=/nonexistent/users", "users file: open /nonexistent/users"},
 		{"serve now", `unexpected argument "now"`},
-		{"serve --set store.sync=never", "store is not supported by this version yet"},
+		{"serve --set ha.group=a", "ha is not supported by this version yet"},
 	} {
 		leto(t, strings.Fields(c.args)...).want(t, exitUsage, c.want)
 	}

@@ -19,7 +19,7 @@ const (
 	aimIdle            = 25 << 20
 	aimConnection      = 20 << 10
 	aimUnauthenticated = 8 << 10
-	aimQueue           = 1000
+	aimQueue           = 1200
 	aimStart           = 100 * time.Millisecond
 )
 

@@ -6,10 +6,10 @@ import "slices"
 // Taking them silently would promise what doesn't happen. A key leaves the list with the change
 // that makes it work.
 var later = []string{
-	"security", "store", "diverts", "ha", "cluster",
+	"security", "diverts", "ha", "cluster",
 	"http.tls",
 	"listeners.tls", "listeners.websocket",
-	"limits.disk-free", "limits.bindings",
+	"store.journal-max", "limits.bindings",
 	"address-settings.max-size-bytes", "address-settings.address-full-policy",
 	"address-settings.redelivery-delay", "address-settings.redelivery-delay-multiplier",
 	"address-settings.redelivery-collision-avoidance-factor", "address-settings.max-redelivery-delay",

@@ -32,8 +32,8 @@ func TestErrorsNameTheirPlace(t *testing.T) {
 			`leto.yaml:1:9: unknown key "colour" in node`},
 		{"slip in a key of a later version", "listeners:\n  - { bind: 127.0.0.1:0, websockt: true }\n",
 			`leto.yaml:2:26: unknown key "websockt" in listeners; did you mean "websocket"?`},
-		{"key of a later version", "store:\n  sync: always\n",
-			`leto.yaml:1:1: store is not supported by this version yet`},
+		{"key of a later version", "ha:\n  group: a\n",
+			`leto.yaml:1:1: ha is not supported by this version yet`},
 		{"nested key of a later version", "listeners:\n  - bind: 127.0.0.1:0\n    tls: { cert: a, key: b }\n",
 			`leto.yaml:3:5: listeners.tls is not supported by this version yet`},
 		{"wrong word", "log: { level: wran }\n",
@@ -197,7 +197,8 @@ listeners:
 http:      off
 amqp:      { max-frame-size: 128KiB, max-message-size: 1GiB, channel-max: 10, handle-max: 20, idle-timeout: 0s, link-credit: 5, link-credit-bytes: 1MiB }
 auth:      { anonymous: false, users-file: users }
-limits:    { memory: 512MB, connections: 5, queues: 6 }
+store:     { sync: never, apply-max: 8MiB }
+limits:    { memory: 512MB, disk-free: 2GiB, connections: 5, queues: 6 }
 address-settings:
   - match: "#"
     dead-letter-address: dead
@@ -219,7 +220,8 @@ addresses:
 		HTTP:      HTTP{"off"},
 		AMQP:      AMQP{128 << 10, 1 << 30, 10, 20, 0, 5, 1 << 20},
 		Auth:      Auth{ptr(false), "users"},
-		Limits:    Limits{512_000_000, 5, 6},
+		Store:     Store{SyncNever, 8 << 20},
+		Limits:    Limits{512_000_000, 2 << 30, 5, 6},
 		AddressSettings: []AddressSettings{
 			{Match: "#", DeadLetterAddress: ptr("dead"), RejectPolicy: ptr(RejectRedeliver), CountOnLoss: ptr(false)},
 			{Match: "orders.#", MaxDeliveryAttempts: ptr(-1), DefaultQueueRouting: ptr(Multicast)},

@@ -25,6 +25,7 @@ type Options struct {
 	Log             Log               `key:"log"`
 	Listeners       []Listener        `key:"listeners" by:"bind"`
 	HTTP            HTTP              `key:"http"`
+	Store           Store             `key:"store"`
 	AMQP            AMQP              `key:"amqp"`
 	Auth            Auth              `key:"auth"`
 	Limits          Limits            `key:"limits"`
@@ -67,6 +68,12 @@ func (h *HTTP) scalar(text string) error {
 	return nil
 }
 
+// Store says how what must survive a restart is kept.
+type Store struct {
+	Sync     StoreSync `key:"sync"`      // always: flushed before it is accepted; never: left to the system
+	ApplyMax Bytes     `key:"apply-max"` // committed and not yet in the index, beyond which commits wait
+}
+
 // AMQP is what the broker offers and asks on the wire.
 type AMQP struct {
 	MaxFrameSize    Bytes    `key:"max-frame-size"`    // largest frame that a peer may send: 512 B to 16 MiB
@@ -87,6 +94,7 @@ type Auth struct {
 // Limits bound what the whole process may hold.
 type Limits struct {
 	Memory      Bytes `key:"memory"`
+	DiskFree    Bytes `key:"disk-free"` // free on the device below which durable messages are refused
 	Connections int   `key:"connections"`
 	Queues      int   `key:"queues"`
 }
@@ -114,6 +122,17 @@ func (LogLevel) words() []string {
 type LogFormat string
 
 func (LogFormat) words() []string { return []string{"text", "json"} }
+
+// StoreSync is always (a message is accepted when it is flushed) or never (when it is written: it
+// survives the end of the process, but not that of the machine).
+type StoreSync string
+
+const (
+	SyncAlways StoreSync = "always"
+	SyncNever  StoreSync = "never"
+)
+
+func (StoreSync) words() []string { return []string{string(SyncAlways), string(SyncNever)} }
 
 // ListenAuth is optional (anonymous peers are let in) or required (a known user only).
 type ListenAuth string
@@ -155,7 +174,8 @@ func Defaults() Options {
 			LinkCredit:      1000,
 			LinkCreditBytes: 4 << 20,
 		},
-		Limits: Limits{Memory: 256 << 20, Connections: 10_000, Queues: 100_000},
+		Store:  Store{Sync: SyncAlways, ApplyMax: 32 << 20},
+		Limits: Limits{Memory: 256 << 20, DiskFree: 1 << 30, Connections: 10_000, Queues: 100_000},
 	}
 }
 
@@ -187,6 +207,8 @@ func (o *Options) Validate() []Problem {
 		bad("amqp.idle-timeout", "%s is outside 1s to 24h (0s: never)", d)
 	}
 	between("limits.memory", int64(o.Limits.Memory), 16<<20, math.MaxInt64, " bytes")
+	between("limits.disk-free", int64(o.Limits.DiskFree), 1<<20, math.MaxInt64, " bytes")
+	between("store.apply-max", int64(o.Store.ApplyMax), 1<<20, 1<<30, " bytes")
 	between("limits.connections", int64(o.Limits.Connections), 1, 1_000_000, "")
 	between("limits.queues", int64(o.Limits.Queues), 1, 10_000_000, "")
 
