@@ -255,7 +255,10 @@ func (o *outgoing) drain() {
 func (o *outgoing) drained() {
 	o.draining = false
 	if !o.link.Draining() {
-		return // the receiver has thought better of it
+		// The receiver has thought better of it; what the drain used up is given anew.
+		o.limit = o.taken
+		o.raise(true)
+		return
 	}
 	if o.drainAgain {
 		o.drain()
