@@ -93,8 +93,12 @@ func (a *attachment) bindConsumer(at *codec.Attach, terms *amqp.Terms) *amqp.Err
 	a.consumer = o
 
 	actual := *source
-	// What is attached doesn't survive this process yet, and says so.
-	actual.Durable, actual.Timeout = 0, 0
+	// A durable subscription survives with its messages; what is unsettled on
+	// the link doesn't, and the answer says so [3.5.5].
+	actual.Durable, actual.Timeout = codec.TerminusNone, 0
+	if spec.Subscription.Durable && consumer.Routing() == engine.Multicast {
+		actual.Durable = min(source.Durable, codec.TerminusConfiguration)
+	}
 	actual.Filter = nil // none is applied
 	if actual.DistributionMode == "" {
 		actual.DistributionMode = "move"
@@ -124,6 +128,7 @@ func (a *attachment) recoverSubscription(at *codec.Attach, terms *amqp.Terms) *a
 	o.consumer, a.consumer = consumer, o
 	terms.Source = &codec.Source{
 		Address:          codec.Some(consumer.Address()),
+		Durable:          codec.TerminusConfiguration,
 		ExpiryPolicy:     codec.ExpiryNever,
 		DistributionMode: "copy",
 		Outcomes:         supportedOutcomes,
