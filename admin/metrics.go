@@ -13,11 +13,15 @@ import (
 // metricsHandler serves a registry of its own: nothing that a library registers globally leaks in.
 func metricsHandler(o Options) (http.Handler, error) {
 	registry := prometheus.NewRegistry()
-	for _, c := range []prometheus.Collector{
+	all := []prometheus.Collector{
 		&collector{o},
 		collectors.NewGoCollector(),
 		collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}),
-	} {
+	}
+	if o.Store != nil {
+		all = append(all, storeCollector{o.Store})
+	}
+	for _, c := range all {
 		if err := registry.Register(c); err != nil {
 			return nil, fmt.Errorf("metrics: %w", err)
 		}

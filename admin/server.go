@@ -33,6 +33,7 @@ type Wire interface {
 type Options struct {
 	Broker  Broker
 	Wire    Wire
+	Store   Store        // nil: none
 	Ready   func() error // nil: this node takes clients; else why not
 	Name    string       // of the node
 	Version string

@@ -132,12 +132,15 @@ var errNotReady = errors.New("starting or stopping")
 
 func (n *node) adminOptions() admin.Options {
 	o := admin.Defaults()
-	o.Broker, o.Wire = n.broker, n.server
+	o.Broker, o.Wire, o.Store = n.broker, n.server, n.store
 	o.Name, o.Version = n.opts.Node.Name, buildVersion()
 	o.Log = n.log
 	o.Ready = func() error {
 		if !n.ready.Load() {
 			return errNotReady
+		}
+		if err := n.store.Metrics().Failed; err != nil {
+			return err
 		}
 		return nil
 	}
