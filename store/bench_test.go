@@ -1,0 +1,126 @@
+package store_test
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/letomq/leto/engine"
+	"github.com/letomq/leto/engine/queue"
+	"github.com/letomq/leto/store"
+)
+
+// BenchmarkCommit compares commits with a bare log that appends the same payloads and flushes, turn by turn in one
+// run: x/log is how many messages a second the store commits for each one of the log. consumed removes every message
+// in the window after its own; filled removes none.
+func BenchmarkCommit(b *testing.B) {
+	const perWindow = 100
+	for _, size := range []int{100, 256, 1024} {
+		for _, fill := range []bool{false, true} {
+			name := fmt.Sprintf("%dB/consumed", size)
+			if fill {
+				name = fmt.Sprintf("%dB/filled", size)
+			}
+			b.Run(name, func(b *testing.B) {
+				dir := b.TempDir()
+				log, err := os.OpenFile(filepath.Join(dir, "log"), os.O_CREATE|os.O_WRONLY|os.O_APPEND, 0o600)
+				if err != nil {
+					b.Fatal(err)
+				}
+				defer log.Close()
+				s := open(b, store.Options{Dir: filepath.Join(dir, "store"), Alarm: func(what string) { b.Log(what) }})
+				defer s.Close()
+				f := &feeder{store: s, size: size, perWindow: perWindow, fill: fill}
+				f.commit(b, engine.Record{Kind: engine.RecordDefine, Queue: 1, Definition: &engine.Definition{ID: 1, Address: "a", Name: "q"}})
+				payload := make([]byte, size*perWindow)
+				bare := func() {
+					if _, err := log.Write(payload); err != nil {
+						b.Fatal(err)
+					}
+					if err := syscall.Fdatasync(int(log.Fd())); err != nil {
+						b.Fatal(err)
+					}
+				}
+				var logTime, storeTime, logCPU, storeCPU time.Duration
+				logWindows, storeWindows := 0, 0
+				const turn = 200 * time.Millisecond
+				b.ResetTimer()
+				for range b.N {
+					n, wall, cpu := during(turn, bare)
+					logWindows, logTime, logCPU = logWindows+n, logTime+wall, logCPU+cpu
+					n, wall, cpu = during(turn, func() { f.window(b) })
+					storeWindows, storeTime, storeCPU = storeWindows+n, storeTime+wall, storeCPU+cpu
+				}
+				b.StopTimer()
+				logRate := float64(logWindows*perWindow) / logTime.Seconds()
+				rate := float64(storeWindows*perWindow) / storeTime.Seconds()
+				b.ReportMetric(0, "ns/op")
+				b.ReportMetric(logRate, "log-msg/s")
+				b.ReportMetric(rate, "msg/s")
+				b.ReportMetric(rate/logRate, "x/log")
+				b.ReportMetric(float64(logCPU.Microseconds())/float64(logWindows*perWindow), "log-cpu-µs/msg")
+				b.ReportMetric(float64(storeCPU.Microseconds())/float64(storeWindows*perWindow), "cpu-µs/msg")
+				m := s.Metrics()
+				b.Logf("applies %d in %v, indexed %d, edited %d, waited %v, checkpoints %d in %v, segments %d, freed %d, flush max %v",
+					m.Applies, m.ApplyTime, m.Indexed, m.Edited, m.Waited, m.Checkpoints, m.CheckpointTime, m.Segments, m.Freed, m.FlushMax)
+			})
+		}
+	}
+}
+
+// during calls f for a time, and returns how often and what that took.
+func during(d time.Duration, f func()) (n int, wall, cpu time.Duration) {
+	start, used := time.Now(), processor()
+	for time.Since(start) < d {
+		f()
+		n++
+	}
+	return n, time.Since(start), processor() - used
+}
+
+func processor() time.Duration {
+	var u syscall.Rusage
+	_ = syscall.Getrusage(syscall.RUSAGE_SELF, &u)
+	return time.Duration(u.Utime.Nano() + u.Stime.Nano())
+}
+
+// feeder commits windows.
+type feeder struct {
+	store           *store.Store
+	size, perWindow int
+	fill            bool
+	number          uint64
+	records         []engine.Record
+	messages        []queue.Message
+}
+
+func (f *feeder) commit(b *testing.B, records ...engine.Record) {
+	if err := f.store.Commit(records); err != nil {
+		b.Fatal(err)
+	}
+}
+
+func (f *feeder) window(b *testing.B) {
+	if f.messages == nil {
+		f.messages = make([]queue.Message, f.perWindow)
+		for i := range f.messages {
+			f.messages[i] = queue.Message{
+				Payload: make([]byte, f.size), Durable: true, HeaderDurable: true, Priority: 4, Arrived: 1_700_000_000_000, Address: "orders",
+			}
+		}
+	}
+	f.records = f.records[:0]
+	for i := range f.messages {
+		if !f.fill && f.number >= uint64(f.perWindow) {
+			f.records = append(f.records, engine.Record{
+				Kind: engine.RecordRemove, Queue: 1, Number: f.number + 1 - uint64(f.perWindow), Priority: 4,
+			})
+		}
+		f.number++
+		f.records = append(f.records, engine.Record{Kind: engine.RecordEnqueue, Queue: 1, Number: f.number, Message: &f.messages[i]})
+	}
+	f.commit(b, f.records...)
+}
