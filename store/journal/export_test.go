@@ -6,9 +6,6 @@ func Inline(o Options) Options {
 	return o
 }
 
-// Buffered returns the capacity of the buffer of the group.
-func (j *Journal) Buffered() int { return cap(j.group.buffer) }
-
 // Preparing waits until the preparer has answered everything it was asked.
 func (j *Journal) Preparing() {
 	p := j.preparer
