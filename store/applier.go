@@ -15,6 +15,9 @@ func (s *Store) apply() {
 		select {
 		case <-s.stop:
 			return
+		case r := <-s.requests:
+			r.done <- r.do()
+			continue
 		case <-s.wake:
 		case <-tick.C:
 		}
@@ -95,9 +98,11 @@ func (s *Store) checkpoint() error {
 		return fmt.Errorf("checkpoint: position: %w", err)
 	}
 	s.saved = p
-	s.reading.Lock() // whoever reads an older state is done first
-	s.index.Keep(ts)
-	s.reading.Unlock()
+	if s.holds.Load() == 0 {
+		s.reading.Lock() // whoever reads an older state is done first
+		s.index.Keep(ts)
+		s.reading.Unlock()
+	}
 	s.measure.checkpoints.Add(1)
 	s.measure.checkpointTime.Add(int64(time.Since(start)))
 	return nil

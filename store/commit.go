@@ -193,3 +193,9 @@ func (s *Store) encodeBody(r *engine.Record) (parts int64, err error) {
 	w.body(m, s.parts)
 	return parts, nil
 }
+
+// appendState commits what the writer has, which brings no message. The caller holds append.
+func (s *Store) appendState() error {
+	_, err := s.appendWindow(s.writer.b, 0, time.Now())
+	return err
+}

@@ -37,11 +37,7 @@ func readFormat(files journal.FS) (id [16]byte, err error) {
 			return id, fmt.Errorf("%w: the folder has a journal and no format", ErrFormat)
 		}
 		rand.Read(id[:])
-		text := fmt.Sprintf("%s1\n%x\n", formatHead, id)
-		if err := replaceFile(files, formatName+".tmp", formatName, []byte(text)); err != nil {
-			return id, fmt.Errorf("store: format: %w", err)
-		}
-		return id, nil
+		return id, writeFormat(files, id)
 	}
 	lines := bytes.Split(b, []byte("\n"))
 	if len(lines) < 2 || string(lines[0]) != formatHead+"1" || hex.DecodedLen(len(lines[1])) != len(id) {
@@ -51,6 +47,14 @@ func readFormat(files journal.FS) (id [16]byte, err error) {
 		return id, fmt.Errorf("%w: %w", ErrFormat, err)
 	}
 	return id, nil
+}
+
+func writeFormat(files journal.FS, id [16]byte) error {
+	text := fmt.Sprintf("%s1\n%x\n", formatHead, id)
+	if err := replaceFile(files, formatName+".tmp", formatName, []byte(text)); err != nil {
+		return fmt.Errorf("store: format: %w", err)
+	}
+	return nil
 }
 
 func readFile(files journal.FS, name string) ([]byte, error) {

@@ -18,7 +18,7 @@ func Open(o Options) (*Store, error) {
 		return nil, fmt.Errorf("store: %w", err)
 	}
 	o.complete()
-	s := &Store{o: o, wake: make(chan struct{}, 1), stop: make(chan struct{}), idle: map[uint64]idleSegment{}}
+	s := &Store{o: o, wake: make(chan struct{}, 1), stop: make(chan struct{}), requests: make(chan request), idle: map[uint64]idleSegment{}}
 	s.room = sync.NewCond(&s.mu)
 	if err := s.recover(); err != nil {
 		s.release()

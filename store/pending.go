@@ -19,6 +19,7 @@ type pending struct {
 	windows  []pendingWindow
 	bytes    int64 // of the windows
 	counters index.Counters
+	cells    []pendingCell
 	rebuild  *rebuild // set while the index is made anew
 
 	bodies []bodyPlace // of the window that is being entered
@@ -67,6 +68,11 @@ type pendingEntry struct {
 
 type pendingEdit struct {
 	index.Edit
+	window uint64
+}
+
+type pendingCell struct {
+	index.Cell
 	window uint64
 }
 
@@ -158,6 +164,10 @@ facts:
 			}
 		case factPurge:
 			p.purge(f, r.Index)
+		case factCell:
+			p.cells = append(p.cells, pendingCell{
+				index.Cell{Space: f.space, Key: slices.Clone(f.key), Value: slices.Clone(f.value)}, r.Index,
+			})
 		case factDeleted:
 		default:
 			w.err = fmt.Errorf("fact of kind %d isn't known to this version", f.kind)
@@ -341,6 +351,12 @@ func (l *shelfLevel) count(f *fact, window uint64) {
 // collect returns what the windows up to one leave, and notes that the index is about to have it.
 func (p *pending) collect(window uint64) *index.Batch {
 	b := &index.Batch{Counters: p.counters}
+	for i := range p.cells {
+		if p.cells[i].window > window {
+			break
+		}
+		b.Cells = append(b.Cells, p.cells[i].Cell)
+	}
 	for queue, s := range p.shelves {
 		switch {
 		case s.deleted != 0:
@@ -457,6 +473,11 @@ func (p *pending) applied(window uint64) {
 		}
 	}
 	n := 0
+	for n < len(p.cells) && p.cells[n].window <= window {
+		n++
+	}
+	p.cells = slices.Delete(p.cells, 0, n)
+	n = 0
 	for n < len(p.windows) && p.windows[n].index <= window {
 		p.bytes -= p.windows[n].bytes
 		n++

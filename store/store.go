@@ -33,10 +33,12 @@ type Store struct {
 	ending  bool
 	err     error // why nothing more is taken
 
-	reading sync.RWMutex // held by readers while what they look at must stay: segments and versions of the index
-	wake    chan struct{}
-	stop    chan struct{}
-	running sync.WaitGroup
+	reading  sync.RWMutex // held by readers while what they look at must stay: segments and versions of the index
+	wake     chan struct{}
+	requests chan request
+	holds    atomic.Int32 // snapshots that are read
+	stop     chan struct{}
+	running  sync.WaitGroup
 
 	saved     position               // the last one written
 	applied   savedPosition          // how far the index is
