@@ -1,8 +1,6 @@
 package main
 
 import (
-	"errors"
-
 	"github.com/letomq/leto/cmd/leto/config"
 	"github.com/letomq/leto/store"
 	"github.com/letomq/leto/store/journal"
@@ -22,17 +20,10 @@ func (n *node) openStore() error {
 		n.log.Warn().Msg("store.sync is never: what is accepted is lost when the machine fails")
 	}
 	var err error
-	n.store, err = store.Open(o)
-	var corrupt *journal.CorruptError
-	switch {
-	case err == nil:
-		return nil
-	case errors.Is(err, store.ErrLocked):
-		return exitWith(exitConflict, "%s is in use by another process: choose another folder with --data DIR", dir)
-	case errors.As(err, &corrupt):
-		return exitWith(exitFailed, "%s is damaged: %v; nothing was changed: bring the folder back from a backup", dir, err)
+	if n.store, err = store.Open(o); err != nil {
+		return storeError(dir, err)
 	}
-	return exitWith(exitFailed, "%s cannot be opened: %v", dir, err)
+	return nil
 }
 
 // unflushed is a file system that leaves flushing to the system.

@@ -1,0 +1,154 @@
+package main
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+
+	"github.com/urfave/cli/v2"
+
+	"github.com/letomq/leto/store"
+	"github.com/letomq/leto/store/journal"
+)
+
+func storeCommand() *cli.Command {
+	data := &cli.StringFlag{Name: "data", Value: "leto-data", Usage: "folder `DIR` of the store (node.data)"}
+	return &cli.Command{
+		Name:  "store",
+		Usage: "look after the store of a broker that isn't running",
+		Subcommands: []*cli.Command{
+			{
+				Name:        "check",
+				Usage:       "read everything that is stored and say what is wrong",
+				Description: "Brings the index up to date first. Exits with 1 when something is wrong.",
+				Flags:       []cli.Flag{data, jsonFlag()},
+				Action:      checkStore,
+			},
+			{
+				Name:        "export",
+				Usage:       "write everything that is stored to a file or standard output",
+				ArgsUsage:   "[FILE|-]",
+				Description: "The export outlives versions of the store's format.",
+				Flags:       []cli.Flag{data},
+				Action:      exportStore,
+			},
+			{
+				Name:        "import",
+				Usage:       "make a new store of an export",
+				ArgsUsage:   "[FILE|-]",
+				Description: "The folder must not hold a store.",
+				Flags:       []cli.Flag{data},
+				Action:      importStore,
+			},
+		},
+	}
+}
+
+func checkStore(c *cli.Context) error {
+	if err := noArgs(c); err != nil {
+		return err
+	}
+	dir, err := storeFolder(c)
+	if err != nil {
+		return err
+	}
+	r, err := store.Check(store.Options{Dir: dir})
+	if err != nil {
+		return storeError(dir, err)
+	}
+	if c.Bool("json") {
+		problems := r.Problems
+		if problems == nil {
+			problems = []string{}
+		}
+		err = json.NewEncoder(c.App.Writer).Encode([]any{map[string]any{
+			"segments": r.Segments, "windows": r.Windows, "queues": r.Queues, "messages": r.Entries, "bytes": r.Bytes,
+			"problems": problems, "more_problems": r.More,
+		}})
+	} else {
+		_, err = fmt.Fprintf(c.App.Writer, "%d queues, %d messages of %d bytes in %d segments\n", r.Queues, r.Entries, r.Bytes, r.Segments)
+	}
+	if err != nil {
+		return err
+	}
+	for _, p := range r.Problems {
+		fmt.Fprintln(c.App.ErrWriter, p)
+	}
+	if n := len(r.Problems) + r.More; n > 0 {
+		return exitWith(exitFailed, "store %s: %d problems", dir, n)
+	}
+	return nil
+}
+
+func exportStore(c *cli.Context) error {
+	dir, err := storeFolder(c)
+	if err != nil {
+		return err
+	}
+	s, err := store.Open(store.Options{Dir: dir})
+	if err != nil {
+		return storeError(dir, err)
+	}
+	err = exportTo(c, s)
+	return storeError(dir, errors.Join(err, s.Close()))
+}
+
+// exportTo writes to a file that appears when it is whole, or to standard output.
+func exportTo(c *cli.Context, s *store.Store) error {
+	name := c.Args().First()
+	if name == "" || name == "-" {
+		return s.Export(c.App.Writer)
+	}
+	f, err := os.CreateTemp(filepath.Dir(name), ".leto-export-")
+	if err != nil {
+		return err
+	}
+	defer os.Remove(f.Name())
+	if err := errors.Join(s.Export(f), f.Sync(), f.Close()); err != nil {
+		return err
+	}
+	return os.Rename(f.Name(), name)
+}
+
+func importStore(c *cli.Context) error {
+	dir := c.String("data")
+	var in io.Reader = c.App.Reader
+	if name := c.Args().First(); name != "" && name != "-" {
+		f, err := os.Open(name)
+		if err != nil {
+			return exitWith(exitNotFound, "import: %v", err)
+		}
+		defer f.Close()
+		in = f
+	}
+	if _, err := os.Stat(filepath.Join(dir, "format")); err == nil {
+		return exitWith(exitConflict, "%s holds a store already: import into a new folder", dir)
+	}
+	return storeError(dir, store.Import(store.Options{Dir: dir}, in))
+}
+
+// storeFolder returns the folder of a store that is there: looking must not make one.
+func storeFolder(c *cli.Context) (string, error) {
+	dir := c.String("data")
+	if _, err := os.Stat(filepath.Join(dir, "format")); err != nil {
+		return "", exitWith(exitNotFound, "%s holds no store: name its folder with --data DIR", dir)
+	}
+	return dir, nil
+}
+
+// storeError says what an operator can do about a store that doesn't open.
+func storeError(dir string, err error) error {
+	var corrupt *journal.CorruptError
+	switch {
+	case err == nil:
+		return nil
+	case errors.Is(err, store.ErrLocked):
+		return exitWith(exitConflict, "%s is in use by another process: stop the broker, or choose another folder with --data DIR", dir)
+	case errors.As(err, &corrupt):
+		return exitWith(exitFailed, "%s is damaged: %v; nothing was changed: bring the folder back from a backup", dir, err)
+	}
+	return exitWith(exitFailed, "%s: %v", dir, err)
+}
