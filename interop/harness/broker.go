@@ -24,29 +24,45 @@ type Broker struct {
 	AMQP string // host:port of the AMQP listener
 	HTTP string // host:port of health and metrics
 
-	folder string // holds the data folder, removed by Stop
-	cmd    *exec.Cmd
-	log    *logbook
-	ended  chan struct{} // closed when the process has ended
-	result error         // of the process, valid after ended
+	folder  string // holds the data folder and is removed by Stop; "" when the folder is the caller's
+	stopped bool
+	cmd     *exec.Cmd
+	log     *logbook
+	ended   chan struct{} // closed when the process has ended
+	result  error         // of the process, valid after ended
 }
 
 // Launch starts `leto serve` on free loopback ports with an empty data folder, and
 // returns once it answers /readyz. Further arguments are appended. The caller stops it.
 func Launch(args ...string) (*Broker, error) {
-	binary, err := Binary()
-	if err != nil {
-		return nil, err
-	}
 	folder, err := os.MkdirTemp("", "leto-interop-")
 	if err != nil {
 		return nil, err
 	}
-	b := &Broker{folder: folder, log: newLogbook(), ended: make(chan struct{})}
+	b, err := Begin(filepath.Join(folder, "data"), args...)
+	if err != nil {
+		return nil, errors.Join(err, os.RemoveAll(folder))
+	}
+	b.folder = folder
+	if err := b.Ready(); err != nil {
+		return nil, errors.Join(err, b.Stop())
+	}
+	return b, nil
+}
+
+// Begin starts `leto serve` on free loopback ports with a data folder that stays when
+// the broker is gone, and returns while it is still starting: Ready waits. Further
+// arguments are appended. The caller stops or kills it.
+func Begin(data string, args ...string) (*Broker, error) {
+	binary, err := Binary()
+	if err != nil {
+		return nil, err
+	}
+	b := &Broker{log: newLogbook(), ended: make(chan struct{})}
 	b.cmd = exec.Command(binary, append([]string{
-		"serve", "--listen", "127.0.0.1:0", "--http", "127.0.0.1:0", "--data", filepath.Join(folder, "data"),
+		"serve", "--listen", "127.0.0.1:0", "--http", "127.0.0.1:0", "--data", data,
 	}, args...)...)
-	b.cmd.Dir = folder
+	b.cmd.Dir = filepath.Dir(data)
 	b.cmd.Stdout, b.cmd.Stderr = b.log, b.log
 	b.cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
 
@@ -62,10 +78,7 @@ func Launch(args ...string) (*Broker, error) {
 		}
 	}()
 	if err := <-started; err != nil {
-		return nil, errors.Join(fmt.Errorf("broker: %w", err), os.RemoveAll(folder))
-	}
-	if err := b.ready(); err != nil {
-		return nil, errors.Join(fmt.Errorf("%w\n%s", err, b.Log()), b.Stop())
+		return nil, fmt.Errorf("broker: %w", err)
 	}
 	return b, nil
 }
@@ -102,10 +115,10 @@ func (b *Broker) Ended() <-chan struct{} { return b.ended }
 // when the broker needs to be killed, exits with anything but 0, or has printed a
 // panic or a data race. A second Stop does nothing.
 func (b *Broker) Stop() error {
-	if b.folder == "" {
+	if b.stopped {
 		return nil
 	}
-	defer func() { os.RemoveAll(b.folder); b.folder = "" }()
+	defer func() { os.RemoveAll(b.folder); b.stopped = true }()
 	b.Signal(syscall.SIGTERM)
 	var killed error
 	select {
@@ -121,11 +134,36 @@ func (b *Broker) Stop() error {
 	return nil
 }
 
+// Kill ends the broker with SIGKILL and waits for the process. What it has written
+// stays. It is an error when it had ended by itself, or has printed a panic or a data race.
+func (b *Broker) Kill() error {
+	b.Signal(syscall.SIGKILL)
+	<-b.ended
+	b.stopped = true
+	var exit *exec.ExitError
+	var early error
+	if !errors.As(b.result, &exit) || exit.Sys().(syscall.WaitStatus).Signal() != syscall.SIGKILL {
+		early = fmt.Errorf("ended before it was killed: %v", b.result)
+	}
+	if err := errors.Join(early, b.log.fault()); err != nil {
+		return fmt.Errorf("broker: %w\n%s", err, b.Log())
+	}
+	return nil
+}
+
 // Signal sends a signal to the broker's process, if it is still there.
 func (b *Broker) Signal(s syscall.Signal) { _ = b.cmd.Process.Signal(s) }
 
-// ready waits until the addresses have been printed and /readyz answers 200.
-func (b *Broker) ready() error {
+// Ready waits until the broker has printed its addresses, which are then known, and
+// answers /readyz with 200.
+func (b *Broker) Ready() error {
+	if err := b.awaitReady(); err != nil {
+		return fmt.Errorf("%w\n%s", err, b.Log())
+	}
+	return nil
+}
+
+func (b *Broker) awaitReady() error {
 	ctx, cancel := context.WithTimeout(context.Background(), startTimeout)
 	defer cancel()
 	var err error
@@ -136,7 +174,7 @@ func (b *Broker) ready() error {
 		return err
 	}
 	for {
-		if _, err = b.get("/readyz"); err == nil {
+		if _, err = b.Get("/readyz"); err == nil {
 			return nil
 		}
 		select {

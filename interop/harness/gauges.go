@@ -76,7 +76,7 @@ func (b *Broker) Settled(t testing.TB, base Gauges, slack int64, within time.Dur
 
 // Metric is the value of an unlabelled metric.
 func (b *Broker) Metric(name string) (float64, error) {
-	text, err := b.get("/metrics")
+	text, err := b.Get("/metrics")
 	if err != nil {
 		return 0, err
 	}
@@ -88,8 +88,8 @@ func (b *Broker) Metric(name string) (float64, error) {
 	return 0, fmt.Errorf("metric: no %s", name)
 }
 
-// get is the body of a GET that was answered with 200.
-func (b *Broker) get(path string) (string, error) {
+// Get is the body of a GET of a path that was answered with 200.
+func (b *Broker) Get(path string) (string, error) {
 	answer, err := web.Get("http://" + b.HTTP + path)
 	if err != nil {
 		return "", err

@@ -18,7 +18,7 @@ func Run(m *testing.M, shared **Broker) int {
 		fmt.Println("interop: skipped with -short, the suites start a broker")
 		return 0
 	}
-	defer func() { os.RemoveAll(built) }()
+	defer Tidy()
 	b, err := Launch()
 	if err != nil {
 		fmt.Fprintln(os.Stderr, err)
@@ -40,6 +40,9 @@ func Run(m *testing.M, shared **Broker) int {
 	}
 	return code
 }
+
+// Tidy removes the binary that was built. It is for a TestMain that doesn't use Run.
+func Tidy() { os.RemoveAll(built) }
 
 // empties reports whether goroutines and descriptors come back to base.
 func (b *Broker) empties(base Gauges) bool {
