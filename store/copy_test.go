@@ -43,3 +43,18 @@ func names(t testing.TB, dir string) (all []string) {
 	}
 	return all
 }
+
+// removeFiles removes files of a store, and returns how many.
+func removeFiles(t testing.TB, dir, pattern string) int {
+	t.Helper()
+	found, err := filepath.Glob(filepath.Join(dir, pattern))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, name := range found {
+		if err := os.Remove(name); err != nil {
+			t.Fatal(err)
+		}
+	}
+	return len(found)
+}

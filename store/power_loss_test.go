@@ -1,12 +1,13 @@
 package store_test
 
 import (
+	"errors"
 	"fmt"
 	"math/rand/v2"
 	"os"
 	"path/filepath"
-	"strings"
 	"sync"
+	"syscall"
 	"testing"
 	"time"
 
@@ -92,7 +93,11 @@ func TestPowerLoss(t *testing.T) {
 			after := m // with the batch whose commit failed
 			rebuilt := 0
 			for round := range 25 {
-				d.StopAt(1 + rng.IntN(1+rng.IntN(600)))
+				if n := 1 + rng.IntN(1+rng.IntN(600)); rng.IntN(4) == 0 {
+					d.FailFrom(n, syscall.EIO)
+				} else {
+					d.StopAt(n)
+				}
 				if rng.IntN(12) == 0 && round > 0 {
 					rebuilt++
 					if err := os.RemoveAll(filepath.Join(d.dir, "index")); err != nil {
@@ -144,7 +149,7 @@ func TestPowerLoss(t *testing.T) {
 	}
 }
 
-// crashed says whether an error comes from the crash.
+// crashed says whether an error comes from the crash, or the failure that preceded it.
 func crashed(err error) bool {
-	return err != nil && strings.Contains(err.Error(), crashfs.ErrCrashed.Error())
+	return errors.Is(err, crashfs.ErrCrashed) || errors.Is(err, syscall.EIO)
 }

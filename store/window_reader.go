@@ -37,7 +37,7 @@ func (w *windowReader) next() bool {
 	f := &w.fact
 	at := w.size - len(r.b)
 	start := r.b
-	f.kind = factKind(r.byte())
+	f.kind, f.priority = factKind(r.byte()), 0
 	switch f.kind {
 	case factEnqueue, factRelocate:
 		f.queue, f.number, f.priority = r.uvarint(), r.uvarint(), r.byte()
