@@ -64,6 +64,10 @@ fuzz: ## every fuzz target for FUZZTIME (30s)
 	  done; \
 	done
 
+.PHONY: soak
+soak: ## what takes long: power failures of store and broker (as root; LETO_POWERLOSS_ROUNDS, 100)
+	LETO_POWERLOSS_ROUNDS=$${LETO_POWERLOSS_ROUNDS:-100} go test -count=1 -v -timeout 2h ./interop/powerloss
+
 .PHONY: bench
 bench: build ## micro benchmarks, then leto bench against a broker of its own
 	go test -run '^$$' -bench . -benchmem ./codec/... ./amqp/... ./engine/... ./store/...

@@ -51,7 +51,8 @@ var layers = []layer{
 	{"cluster", []string{"engine", "engine/queue", "store", "ha", "amqp", "codec", "amqp/server"}, 0},
 	{"admin", []string{"engine", "store", "ha", "cluster", "amqp/server"}, 0},
 	{"cmd", []string{"codec", "amqp", "amqp/server", "engine", "engine/queue", "store", "ha", "cluster", "admin"}, 0},
-	{"interop", nil, alsoTests}, // drives the binary from outside
+	{"interop", nil, alsoTests},                                                              // drives the binary from outside
+	{"interop/powerloss", []string{"interop", "store", "engine", "engine/queue"}, alsoTests}, // besides it the store alone
 }
 
 func layerOf(pkg string) *layer {
