@@ -86,7 +86,7 @@ func (h *history) enqueue(ids []engine.QueueID) (batch []engine.Record) {
 		e := engine.Stored{Number: h.number, Message: m}
 		if h.rng.IntN(3) == 0 { // long enough to fill the index soon
 			e.Count, e.Base = 3, 2
-			e.Annotations = []queue.Annotation{{Key: "from", Value: strings.Repeat("far ", 40+h.rng.IntN(60))}, {Key: "at", Value: int64(h.number)}}
+			e.Annotations = []queue.Annotation{{Key: "from", Value: strings.Repeat("far ", 100+h.rng.IntN(300))}, {Key: "at", Value: int64(h.number)}}
 		}
 		id := ids[(first+i)%len(ids)]
 		h.held[id][h.number] = e

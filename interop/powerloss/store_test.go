@@ -28,7 +28,7 @@ const (
 // tally is what has happened in all chains.
 type tally struct {
 	cuts, during, stopped int
-	works                 [works]int
+	works, begun          [works]int
 	after                 [happenings]int
 	batches, rebuilt      int64
 	bad, relocated, freed int64
@@ -44,7 +44,7 @@ func (s *tally) draw(rng *rand.Rand) happening {
 		for h := range happenings {
 			s.deck = append(s.deck, h)
 		}
-		s.deck = append(s.deck, openingBegins, memtableMade, tableMade, tableGone, checkpointBegins, segmentRead, segmentRead, segmentRead)
+		s.deck = append(s.deck, openingBegins, memtableMade, tableMade, compactionBegins, compactionBegins, checkpointBegins, segmentRead, segmentRead)
 		rng.Shuffle(len(s.deck), func(i, j int) { s.deck[i], s.deck[j] = s.deck[j], s.deck[i] })
 	}
 	h := s.deck[0]
@@ -81,6 +81,7 @@ func (s *tally) count(before, after [works]bool, begunBefore, begunAfter [works]
 			s.works[k]++
 			something = true
 		}
+		s.begun[k] += begunBefore[k]
 	}
 	if something {
 		s.during++
@@ -91,7 +92,7 @@ func (s *tally) report(t *testing.T) {
 	var b strings.Builder
 	fmt.Fprintf(&b, "%d power failures, %d of them while something was under way:", s.cuts, s.during)
 	for k, n := range s.works {
-		fmt.Fprintf(&b, " %s %d", workNames[k], n)
+		fmt.Fprintf(&b, " %s %d (of %d);", workNames[k], n, max(s.begun[k], n))
 	}
 	fmt.Fprintf(&b, "\ncut after:")
 	for h, n := range s.after {
@@ -142,6 +143,9 @@ func (c *chain) run(t *testing.T, generations int) {
 	w := c.start(t, d)
 	if err := w.wait(2 * patience); err != nil {
 		t.Errorf("the end: %v\n%s", err, &w.said)
+	}
+	if c.board.bad.Load() > 0 || c.board.rebuilt.Load() > 0 || bytes.Contains(w.said.Bytes(), []byte("alarm:")) {
+		t.Logf("the end: %s", &w.said)
 	}
 	c.batches += c.board.acked.Load()
 	t.Logf("%d batches; segments of %d KiB, checkpoints each %v", c.board.acked.Load(), c.order.SegmentSize>>10, c.order.Checkpoint)
@@ -296,6 +300,10 @@ func (c *chain) generation(t *testing.T, d *disk, generation int) string {
 	c.relocated += c.board.relocated.Load()
 	c.freed += c.board.freed.Load()
 	c.saved += c.board.saved.Load()
+	if c.board.rebuilt.Load() > 0 { // nothing is lost by it, but every checkpoint promises an index
+		t.Errorf("generation %d: the index didn't open", generation)
+		keep(t, pristine, fmt.Sprintf("chain%d-generation%d.img", c.number, generation))
+	}
 	if c.board.bad.Load() > 0 || bytes.Contains(p.said.Bytes(), []byte("alarm:")) {
 		t.Logf("generation %d: %s", generation, &p.said)
 	}

@@ -36,6 +36,7 @@ const (
 	memtableMade
 	memtableGone
 	tableMade
+	compactionBegins
 	tableGone
 	checkpointBegins
 	positionMade
@@ -48,7 +49,8 @@ const (
 )
 
 var happeningNames = [happenings]string{
-	"a random moment", "the start", "a new memtable", "a memtable that goes", "a new table", "a table that goes", "a checkpoint's begin",
+	"a random moment", "the start", "a new memtable", "a memtable that goes", "a new table",
+	"a compaction's first table", "a table that goes", "a checkpoint's begin",
 	"position.tmp", "the position's new name", "a segment being filled", "a segment's new name", "a segment that goes", "a segment being read",
 }
 
@@ -206,10 +208,12 @@ func (w *watcher) indexEvent(mask uint32, name string, made, gone, dir bool) hap
 	case ext == ".sst" && made:
 		if w.flushed < len(w.memtables)-1 {
 			w.flushed++
-		} else {
-			w.begin(compaction)
+			return tableMade
 		}
-		return tableMade
+		if !w.open[compaction] {
+			w.begin(compaction)
+			return compactionBegins
+		}
 	case ext == ".sst" && gone:
 		w.open[compaction] = false
 		return tableGone

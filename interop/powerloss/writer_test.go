@@ -48,6 +48,7 @@ type writer struct {
 	order
 	*board
 	*history
+	bare bool // the index was taken away on purpose
 }
 
 func (w *writer) options() store.Options {
@@ -55,6 +56,9 @@ func (w *writer) options() store.Options {
 		Dir: w.Dir, SegmentSize: w.SegmentSize, Inline: 2000, ApplyMax: 1 << 20, ApplyAge: w.ApplyAge, Checkpoint: w.Checkpoint,
 		MemTable: 512 << 10,
 		Alarm: func(what string) {
+			if w.bare {
+				return
+			}
 			fmt.Println("alarm:", what)
 			if strings.Contains(what, "made anew") {
 				w.rebuilt.Store(1)
@@ -118,6 +122,7 @@ func (w *writer) look(s *store.Store) error {
 			return err
 		}
 		if what == "without an index" {
+			w.bare = true
 			if err := os.RemoveAll(filepath.Join(w.Dir, "index")); err != nil {
 				return err
 			}
