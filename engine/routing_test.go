@@ -297,6 +297,9 @@ func TestDeleteEndsConsumers(t *testing.T) {
 			t.Fatal(err)
 		}
 		wantErr(t, c.ended, engine.ErrDeleted)
+		if !c.Gone() {
+			t.Error("settlements would be taken to hold")
+		}
 		c.SetLimit(100)
 		c.Drain(100)
 		c.settle(accepted, ds...)

@@ -20,10 +20,14 @@ func (c *connection) handle(now time.Time, ev *amqp.Event) {
 			}
 		}
 	case amqp.EventOutcome:
-		if a := attachmentOf(ev.Link); a != nil && !a.gone && a.consumer != nil {
-			a.consumer.outcome(ev)
-		} else if !ev.Settled {
-			ev.Session.Settle(ev.DeliveryID, ev.State.Outcome)
+		// On a link that is gone the delivery went back to its queue: to settle it would say that the outcome holds.
+		if a := attachmentOf(ev.Link); a != nil && !a.gone {
+			switch {
+			case a.consumer != nil:
+				a.consumer.outcome(ev)
+			case !ev.Settled:
+				ev.Session.Settle(ev.DeliveryID, ev.State.Outcome)
+			}
 		}
 	case amqp.EventFlow:
 		if a := attachmentOf(ev.Link); a != nil && !a.gone {

@@ -77,8 +77,10 @@ func (o *outgoing) flush() {
 	clear(o.batch)
 	o.batch = o.batch[:0]
 	if held {
-		for _, id := range o.ids {
-			o.link.Session().Settle(id, o.answer)
+		if len(o.ids) > 0 && !o.consumer.Gone() { // of one that is gone, deliveries went back
+			for _, id := range o.ids {
+				o.link.Session().Settle(id, o.answer)
+			}
 		}
 		o.ids = o.ids[:0]
 		return

@@ -1,6 +1,7 @@
 package server
 
 import (
+	"context"
 	"fmt"
 	"testing"
 
@@ -76,6 +77,45 @@ func TestCase193_AfterTheCommit(t *testing.T) {
 	store.release()
 	if d, _ := await[codec.Disposition](p); d.Role != codec.RoleSender || !d.Settled || d.State.Kind != codec.StateAccepted {
 		t.Errorf("disposition is %+v", d)
+	}
+}
+
+// TestOutcomesWhileTheBrokerStops are of deliveries that went back already.
+func TestOutcomesWhileTheBrokerStops(t *testing.T) {
+	store := newGate()
+	store.engaged.Store(false)
+	r := startOn(t, store, nil)
+	p := r.opened("c")
+	p.sender(0, "q")
+	p.put(0, data("x"))
+	p.put(0, data("y"))
+	p.receiver(1, "q", 2)
+	first, second := p.receive(), p.receive()
+	store.engaged.Store(true)
+	p.dispose(first.id(), first.id(), false, accepted) // the stop waits for it
+	p.barrier()
+	stopped := make(chan error)
+	go func() { stopped <- r.server.Shutdown(context.Background()) }()
+	eventually(t, "second is back", func() bool { return r.broker.Totals().Consumers == 0 })
+	p.dispose(second.id(), second.id(), false, accepted)
+	p.barrier()
+	store.release()
+	for {
+		f := p.frame()
+		if f.code == codec.CodeClose {
+			break
+		}
+		if f.code != codec.CodeDisposition {
+			continue
+		}
+		var d codec.Disposition
+		if parse(p, &d, f); d.Role == codec.RoleSender && d.Last.Or(d.First) != first.id() {
+			t.Errorf("disposition is %+v", d)
+		}
+	}
+	p.send(&codec.Close{})
+	if err := <-stopped; err != nil {
+		t.Error(err)
 	}
 }
 
