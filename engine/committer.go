@@ -43,7 +43,7 @@ type window struct {
 type step struct {
 	kind     stepKind
 	producer *Producer // stepPublish
-	sink     Sink      // stepSettled
+	sink     Sink      // stepSettled, stepSync
 	ticket   uint64
 
 	message     *queue.Message // stepPublish, stepMove
@@ -66,7 +66,25 @@ const (
 	stepPublish stepKind = iota + 1 // a message becomes visible and is confirmed
 	stepMove                        // a message becomes visible elsewhere and leaves its source
 	stepSettled                     // a settlement is confirmed
+	stepSync                        // somebody waits
 )
+
+// waiter is the sink of a stepSync.
+type waiter struct{ held chan error }
+
+func (waiter) Deliver(queue.Delivery) {}
+func (waiter) Drained()               {}
+func (w waiter) Settled(uint64)       { w.held <- nil }
+func (w waiter) Ended(err error)      { w.held <- err }
+
+// sync waits until what has entered holds. It must not be called under a guard or an address's mu.
+func (c *committer) sync() error {
+	w := waiter{make(chan error, 1)}
+	if err := c.enter(nil, &step{kind: stepSync, sink: w}); err != nil {
+		return err
+	}
+	return <-w.held
+}
 
 func newCommitter(store Store, limits Limits, last uint64, failed func(error)) *committer {
 	c := &committer{
@@ -226,7 +244,7 @@ const batchMax = 64
 // error all that has records.
 func (w *window) carryOut(full bool, err error) {
 	lost := func(s *step) bool {
-		return s.stored() && (err != nil || full && s.kind == stepPublish) || err != nil && s.kind == stepSettled
+		return s.stored() && (err != nil || full && s.kind == stepPublish) || err != nil && s.kind >= stepSettled
 	}
 	for steps := w.steps; len(steps) > 0; {
 		n := 1
@@ -234,7 +252,7 @@ func (w *window) carryOut(full bool, err error) {
 		switch {
 		case lost(s):
 			s.giveUp(err)
-		case s.kind == stepSettled:
+		case s.kind >= stepSettled:
 			s.sink.Settled(s.ticket)
 		case s.kind == stepMove:
 			s.move()
@@ -260,7 +278,12 @@ func (w *window) carryOut(full bool, err error) {
 // giveUp ends a step whose commit failed, or that a full store refused. A settlement isn't confirmed: whether it holds
 // is unknown.
 func (s *step) giveUp(err error) {
-	if s.kind != stepPublish {
+	switch s.kind {
+	case stepPublish:
+	case stepSync:
+		s.sink.Ended(err)
+		return
+	default:
 		return
 	}
 	for _, q := range s.targets {

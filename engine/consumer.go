@@ -38,16 +38,20 @@ type Consumer struct {
 	closed  bool // under the queue's guard
 }
 
-// Consumer attaches a consumer. It has no credit until SetLimit.
+// Consumer attaches a consumer. It has no credit until SetLimit. A new durable subscription holds when Consumer returns.
 func (b *Broker) Consumer(spec ConsumerSpec, sink Sink) (*Consumer, error) {
 	c := &Consumer{sink: sink}
+	known := true
 	if spec.Subscription.Durable {
 		b.subscriptions.attaching.Lock()
-		defer b.subscriptions.attaching.Unlock()
+		known = b.subscriptions.find(spec.By.Container, spec.Subscription.Name) != nil
 	}
 	evicted, err := b.attach(c, spec)
 	if evicted.queue != nil {
 		evicted.queue.after(&evicted.aftermath, nil)
+	}
+	if spec.Subscription.Durable {
+		b.subscriptions.attaching.Unlock()
 	}
 	if err != nil {
 		return nil, err
@@ -55,6 +59,12 @@ func (b *Broker) Consumer(spec ConsumerSpec, sink Sink) (*Consumer, error) {
 	if b.closed.Load() {
 		c.Close(ClosingClean)
 		return nil, ErrClosed
+	}
+	if s := c.queue.subscription; !known && s != nil && s.durable {
+		if err := b.committer.sync(); err != nil {
+			c.Close(ClosingClean)
+			return nil, fmt.Errorf("subscription %s: %w", c.queue.name, err)
+		}
 	}
 	return c, nil
 }
@@ -187,8 +197,8 @@ func (c *Consumer) Drain(limit uint64) {
 }
 
 // Settle settles deliveries. True: it holds now. False: Sink.Settled follows with this ticket, unless the broker
-// closes or its store fails first. Deliveries that are not this consumer's any more are passed over. The batch is not
-// kept; o.Annotations are.
+// closes or its store fails first. Deliveries that are not this consumer's any more are passed over: all of them when
+// it is Gone. The batch is not kept; o.Annotations are.
 func (c *Consumer) Settle(batch []Settlement, o Outcome, ticket uint64) bool {
 	if c.browse {
 		return true
@@ -208,6 +218,13 @@ func (c *Consumer) Settle(batch []Settlement, o Outcome, ticket uint64) bool {
 	return !q.after(&after, &step{kind: stepSettled, sink: c.sink, ticket: ticket})
 }
 
+// Gone reports whether the consumer has been closed or has ended: what it had went back.
+func (c *Consumer) Gone() bool {
+	c.queue.guard.enter()
+	defer c.queue.guard.leave()
+	return c.closed
+}
+
 // Available returns how many messages wait in the queue.
 func (c *Consumer) Available() uint32 {
 	q := c.queue
@@ -220,7 +237,8 @@ func (c *Consumer) Available() uint32 {
 // durable goes, a dynamic node as its lifetime says.
 func (c *Consumer) Close(how Closing) { c.close(how, false) }
 
-// CloseLink is Close(ClosingClean); with closed it also deletes the durable subscription [2.6.6].
+// CloseLink is Close(ClosingClean); with closed it also deletes the durable subscription [2.6.6], which is gone for good
+// when it returns.
 func (c *Consumer) CloseLink(closed bool) { c.close(ClosingClean, closed) }
 
 func (c *Consumer) close(how Closing, closing bool) {
@@ -235,6 +253,9 @@ func (c *Consumer) close(how Closing, closing bool) {
 	q.guard.leave()
 	q.after(&after, nil)
 	c.left(closing)
+	if s := q.subscription; closing && s != nil && s.durable {
+		_ = q.broker().committer.sync() // of a store that fails everybody hears
+	}
 }
 
 // left does what follows for queue and address from a consumer's having gone.

@@ -1,8 +1,10 @@
 package engine_test
 
 import (
+	"errors"
 	"strings"
 	"testing"
+	"testing/synctest"
 
 	"github.com/letomq/leto/engine"
 )
@@ -132,6 +134,40 @@ func TestDurableMessagesForPassingSubscribersAreNotStored(t *testing.T) {
 		c.settle(accepted, c.take(1)...)
 		if n := store.count(0); n != 0 {
 			t.Errorf("%d records for a queue that ends with its link", n)
+		}
+	})
+}
+
+// TestSubscriptionsHoldBeforeAnybodyIsTold has the store stand still while a durable subscription is made and deleted.
+func TestSubscriptionsHoldBeforeAnybodyIsTold(t *testing.T) {
+	store := &watchedStore{}
+	inWorldOn(t, engine.Options{}, store, func(t *testing.T, w *world) {
+		waits := func(what string, do func()) {
+			t.Helper()
+			resume := store.hold()
+			done := false
+			go func() { do(); done = true }()
+			synctest.Wait()
+			if done {
+				t.Errorf("%s before the commit", what)
+			}
+			resume()
+			synctest.Wait()
+			if !done {
+				t.Fatalf("not %s after the commit", what)
+			}
+		}
+		var c *consumer
+		waits("attached", func() { c = w.consumerOf(durableAt("topic://t", "s")) })
+		resume := store.hold()
+		c.CloseLink(false)
+		c = w.consumerOf(durableAt("topic://t", "s")) // one that holds needs no commit
+		resume()
+		waits("deleted", func() { c.CloseLink(true) })
+
+		store.fail(errors.New("broken"))
+		if _, err := w.tryConsumer(durableAt("topic://t", "s")); err == nil {
+			t.Error("a subscription that can't hold")
 		}
 	})
 }
