@@ -65,6 +65,9 @@ func (c *connection) handle(now time.Time, ev *amqp.Event) {
 	case amqp.EventOpened:
 		c.opened()
 	case amqp.EventClosed:
+		if c.ended {
+			break // our own close says why, and stands behind what is being committed
+		}
 		c.settleDirty()
 		waiting := c.linksOf(nil)
 		c.endLinks(engine.ClosingClean)

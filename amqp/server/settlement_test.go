@@ -80,7 +80,8 @@ func TestCase193_AfterTheCommit(t *testing.T) {
 	}
 }
 
-// TestOutcomesWhileTheBrokerStops are of deliveries that went back already.
+// TestOutcomesWhileTheBrokerStops are of deliveries that went back already. Nothing says that they hold: no settlement,
+// and no close without an error, which a peer takes to confirm what it has settled.
 func TestOutcomesWhileTheBrokerStops(t *testing.T) {
 	store := newGate()
 	store.engaged.Store(false)
@@ -99,21 +100,29 @@ func TestOutcomesWhileTheBrokerStops(t *testing.T) {
 	eventually(t, "second is back", func() bool { return r.broker.Totals().Consumers == 0 })
 	p.dispose(second.id(), second.id(), false, accepted)
 	p.barrier()
+	p.send(&codec.Close{})
 	store.release()
-	for {
-		f := p.frame()
+	settled := 0
+	var end codec.Close
+	for f := p.frame(); ; f = p.frame() {
 		if f.code == codec.CodeClose {
+			parse(p, &end, f)
 			break
 		}
 		if f.code != codec.CodeDisposition {
 			continue
 		}
 		var d codec.Disposition
-		if parse(p, &d, f); d.Role == codec.RoleSender && d.Last.Or(d.First) != first.id() {
+		if parse(p, &d, f); d.Role != codec.RoleSender {
+			continue
+		}
+		if settled++; d.First != first.id() || d.Last.Or(d.First) != first.id() {
 			t.Errorf("disposition is %+v", d)
 		}
 	}
-	p.send(&codec.Close{})
+	if settled != 1 || end.Error == nil || end.Error.Condition != amqp.ConditionConnectionForced {
+		t.Errorf("%d settled, close is %+v", settled, end.Error)
+	}
 	if err := <-stopped; err != nil {
 		t.Error(err)
 	}
