@@ -138,13 +138,6 @@ func (w *windowWriter) rawAnnotations(b []byte) {
 	w.b = append(w.b, b...)
 }
 
-func (w *windowWriter) due(queue, number uint64, priority uint8, at int64) {
-	w.begin(factDue, queue)
-	w.uvarint(number)
-	w.b = append(w.b, priority)
-	w.uvarint(uint64(at))
-}
-
 func (w *windowWriter) cell(space uint64, key, value []byte) {
 	w.begin(factCell, space)
 	w.b = appendString(w.b, key)
