@@ -68,6 +68,15 @@ func (a *address) pick(named string) []*boundQueue {
 	return all[i : i+1 : i+1]
 }
 
+// reaches reports whether a message has a queue to go to, without taking anybody's turn.
+func (a *address) reaches(named string) bool {
+	all := a.queues()
+	if named == "" {
+		return len(all) > 0
+	}
+	return slices.ContainsFunc(all, func(q *boundQueue) bool { return q.name == named })
+}
+
 // ensure returns an address, made on first use. Forced, it is made whatever auto-create says. fallback is the routing
 // of a new one when the name doesn't say.
 func (b *Broker) ensure(n name, fallback Routing, force bool) (*address, error) {

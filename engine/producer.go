@@ -82,7 +82,7 @@ func (b *Broker) destination(n name) (*address, error) {
 		if err != nil {
 			return nil, err
 		}
-		if len(a.pick(n.queue)) > 0 || n.queue == "" && a.routing == Multicast {
+		if a.reaches(n.queue) || n.queue == "" && a.routing == Multicast {
 			return a, nil
 		}
 		if a.enter() != nil {

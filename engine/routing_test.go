@@ -328,3 +328,21 @@ func TestPurge(t *testing.T) {
 		wantErr(t, err, engine.ErrNotFound)
 	})
 }
+
+// Producers that come, send one message and go take turns at the queues of an anycast address as one producer does.
+func TestTurnsOverProducers(t *testing.T) {
+	inWorld(t, engine.Options{}, func(t *testing.T, w *world) {
+		w.consumer("two")
+		w.consumer("two::audit")
+		for range 6 {
+			p := w.producer("two")
+			p.send(false, "m")
+			p.Close()
+		}
+		for _, name := range []string{"two", "two::audit"} {
+			if n := w.info(name).Messages; n != 3 {
+				t.Errorf("queue %s has %d messages, want 3", name, n)
+			}
+		}
+	})
+}

@@ -127,7 +127,14 @@ func importStore(c *cli.Context) error {
 	if _, err := os.Stat(filepath.Join(dir, "format")); err == nil {
 		return exitWith(exitConflict, "%s holds a store already: import into a new folder", dir)
 	}
-	return storeError(dir, store.Import(store.Options{Dir: dir}, in))
+	if err := store.Import(store.Options{Dir: dir}, in); err != nil {
+		// Half a store is none: the next try must not find it.
+		for _, made := range []string{"format", "position", "lock", "journal", "index"} {
+			err = errors.Join(err, os.RemoveAll(filepath.Join(dir, made)))
+		}
+		return storeError(dir, err)
+	}
+	return nil
 }
 
 // storeFolder returns the folder of a store that is there: looking must not make one.

@@ -3,6 +3,7 @@ package restart
 
 import (
 	"bytes"
+	"flag"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -12,6 +13,17 @@ import (
 	"github.com/letomq/leto/interop/harness"
 	"github.com/letomq/leto/interop/wire"
 )
+
+func TestMain(m *testing.M) {
+	flag.Parse()
+	if testing.Short() {
+		fmt.Println("restart: skipped with -short, it starts brokers")
+		return
+	}
+	code := m.Run()
+	harness.Tidy()
+	os.Exit(code)
+}
 
 // node is a broker whose data folder stays.
 type node struct {
