@@ -339,9 +339,10 @@ func TestTurnsOverProducers(t *testing.T) {
 			p.send(false, "m")
 			p.Close()
 		}
-		for _, name := range []string{"two", "two::audit"} {
-			if n := w.info(name).Messages; n != 3 {
-				t.Errorf("queue %s has %d messages, want 3", name, n)
+		w.info("two") // all is done
+		for _, name := range []string{"two", "audit"} {
+			if q, err := w.Queue("two", name); err != nil || q.Messages != 3 {
+				t.Errorf("queue %s: %d messages, %v, want 3", name, q.Messages, err)
 			}
 		}
 	})
