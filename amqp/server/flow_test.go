@@ -87,6 +87,28 @@ func TestCase143_DrainOfAnEmptyQueue(t *testing.T) {
 	p.receive()
 }
 
+// TestNothingBehindADrain drains messages that take many frames. Meanwhile and afterwards the queue gives the link
+// nothing more, not even to have it back at once: were the connection lost just then, that would count.
+func TestNothingBehindADrain(t *testing.T) {
+	r := start(t, nil)
+	r.load("q", 3, 1<<20)
+	p := r.opened("c")
+	p.receiver(0, "q", 0)
+	p.credit(0, 0, 10, true)
+	for range 3 {
+		p.receive()
+	}
+	p.drained(10)
+	other := r.opened("other")
+	other.sender(0, "q")
+	other.put(0, data("late"))
+	p.barrier()
+	other.receiver(1, "q", 1)
+	if h, _ := other.receive().sections(t); !h.FirstAcquirer.Or(false) {
+		t.Errorf("header is %+v", h)
+	}
+}
+
 func TestCase145_AnswerSaysDrain(t *testing.T) {
 	r := start(t, nil)
 	p := r.opened("c")

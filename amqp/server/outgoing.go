@@ -222,9 +222,10 @@ func (o *outgoing) allowed() (limit uint64, byCredit bool) {
 	return window, false
 }
 
-// raise lets the queue give more, in steps worth a visit, unless now.
+// raise lets the queue give more, in steps worth a visit, unless now. It doesn't until a drain is answered: what credit
+// there is while the link sends what stands before the answer is about to be used up by it.
 func (o *outgoing) raise(now bool) {
-	if o.gone || o.drainDue || o.draining && o.link.Draining() {
+	if o.gone || o.drainDue || o.link.Draining() {
 		return
 	}
 	limit, byCredit := o.allowed()
