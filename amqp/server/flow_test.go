@@ -253,15 +253,17 @@ func TestDrainWhileAnEarlierDrainIsAnswered(t *testing.T) {
 // heard waits until some connection has worked through n frames.
 func (r *rig) heard(n uint64) {
 	r.t.Helper()
-	eventually(r.t, fmt.Sprintf("%d frames", n), func() bool {
-		most := uint64(0)
-		r.server.each(func(c *connection) {
-			c.guard.Lock()
-			most = max(most, c.machine.FramesIn)
-			c.guard.Unlock()
-		})
-		return most >= n
+	eventually(r.t, fmt.Sprintf("%d frames", n), func() bool { return r.frames() >= n })
+}
+
+// frames is how many the connection has worked through that has most.
+func (r *rig) frames() (most uint64) {
+	r.server.each(func(c *connection) {
+		c.guard.Lock()
+		most = max(most, c.machine.FramesIn)
+		c.guard.Unlock()
 	})
+	return most
 }
 
 func TestCase152_NothingWithoutCredit(t *testing.T) {

@@ -100,7 +100,9 @@ func TestOutcomesWhileTheBrokerStops(t *testing.T) {
 	eventually(t, "second is back", func() bool { return r.broker.Totals().Consumers == 0 })
 	p.dispose(second.id(), second.id(), false, accepted)
 	p.barrier()
+	heard := r.frames()
 	p.send(&codec.Close{})
+	r.heard(heard + 1)
 	store.release()
 	settled := 0
 	var end codec.Close
