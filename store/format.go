@@ -98,3 +98,11 @@ func replaceFile(files journal.FS, fresh, name string, b []byte) error {
 	}
 	return err
 }
+
+// removeFile returns when a file isn't there, also after a crash.
+func removeFile(files journal.FS, name string) error {
+	if err := files.Remove(name); err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return err
+	}
+	return files.SyncDir(".")
+}

@@ -109,6 +109,8 @@ func TestPowerLoss(t *testing.T) {
 					if err = m.diff(s, true); err != nil && !crashed(err) && after != m {
 						if e := after.diff(s, true); e == nil {
 							m, err = after, nil
+						} else if crashed(e) {
+							err = e
 						}
 					}
 					if err != nil && !crashed(err) {

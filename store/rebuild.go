@@ -33,6 +33,10 @@ func (s *Store) rebuildIndex() error {
 		s.index.Close()
 		s.index = nil
 	}
+	// The position speaks of the old index; the new one counts its times anew.
+	if err := removeFile(s.o.FS, positionName); err != nil {
+		return fmt.Errorf("store: position: %w", err)
+	}
 	if err := index.Empty(filepath.Join(s.o.Dir, indexDir)); err != nil {
 		return fmt.Errorf("store: %w", err)
 	}
