@@ -1,10 +1,18 @@
-// Package store is the durable store: what must survive a restart.
+// Package store is the durable store of the broker: what is committed survives the process and the power.
 //
-// A commit window is one record of the journal (package journal), which also keeps the bodies; the index and the state
-// are in Badger (package index), applied behind the journal. FORMAT.md says what is written. What was published and
-// removed before it was applied never reaches the index.
+// A commit is one window of facts in the journal (package journal), with the bodies of its messages, and one flush.
+// The index (package index) follows behind: what came and went meanwhile never reaches it. It is in Badger, says where
+// in the journal the body of each entry is, and is flushed only by checkpoints; an opening takes it back to the last
+// one and applies what the journal has behind it. FORMAT.md has every byte.
 //
-// It decides nothing: routing, expiry and dead-lettering are the engine's, whose Store it is. Commit is called by one
-// goroutine, the engine's committer; the goroutines that apply and that watch the device belong to the Store and are
-// waited for in Close. Package memory is the same in memory, storetest the suite that every store passes.
+//	s, err := store.Open(store.Options{Dir: dir})
+//	state, err := s.Recover()                  // queues and their summaries
+//	err = s.Commit(records)                    // on the device, or engine.ErrStoreFull, or the end
+//	entries, err := s.Load(queue, 4, 0, 1024, 1<<20)
+//
+// One goroutine commits. Another one, the store's own, applies windows, makes checkpoints, gives segments back, and
+// does what needs the store to stand still for a moment. Whoever appends to the journal holds Store.append; Store.mu
+// guards what is pending and is held for moments only; Store.reading keeps segments and versions while they are read.
+//
+// Package memory is a store that forgets, and storetest is the suite that both of them pass.
 package store

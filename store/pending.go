@@ -213,7 +213,8 @@ func (p *pending) enterEntry(l *shelfLevel, f *fact, window uint64) {
 		e.Extra = &index.Extra{Annotations: slices.Clone(f.annotations), Parts: b.parts}
 	}
 	if f.kind == factRelocate && p.rebuild == nil {
-		l.edits = append(l.edits, pendingEdit{index.Edit{Number: f.number, Kind: index.EditPut, Entry: &e.Entry}, window})
+		put := e.Entry
+		l.edits = append(l.edits, pendingEdit{index.Edit{Number: f.number, Kind: index.EditPut, Entry: &put}, window})
 		return
 	}
 	l.put(e)
