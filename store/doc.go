@@ -14,5 +14,7 @@
 // does what needs the store to stand still for a moment. Whoever appends to the journal holds Store.append; Store.mu
 // guards what is pending and is held for moments only; Store.reading keeps segments and versions while they are read.
 //
+// It decides nothing: routing, expiry and dead-lettering are the engine's.
+//
 // Package memory is a store that forgets, and storetest is the suite that both of them pass.
 package store
