@@ -14,7 +14,7 @@ import (
 // Open opens the store in a folder, or a new one. It returns when all that was committed is applied. ErrLocked says
 // that another process has it, *journal.CorruptError that something that had been flushed can't be read.
 func Open(o Options) (*Store, error) {
-	if err := os.MkdirAll(o.Dir, 0o750); err != nil {
+	if err := makeFolder(o.Dir); err != nil {
 		return nil, fmt.Errorf("store: %w", err)
 	}
 	o.complete()
@@ -27,6 +27,17 @@ func Open(o Options) (*Store, error) {
 	s.running.Go(s.apply)
 	s.running.Go(s.watch)
 	return s, nil
+}
+
+// makeFolder makes a folder if it isn't there, so that it survives as well.
+func makeFolder(dir string) error {
+	if _, err := os.Stat(dir); err == nil {
+		return nil
+	}
+	if err := os.MkdirAll(dir, 0o750); err != nil {
+		return err
+	}
+	return journal.OS(filepath.Dir(dir)).SyncDir(".")
 }
 
 // recover brings the store to the state that the journal says it has.
