@@ -2,6 +2,7 @@ package crash
 
 import (
 	"encoding/json"
+	"errors"
 	"fmt"
 	"math/rand/v2"
 	"os"
@@ -13,7 +14,6 @@ import (
 	"time"
 
 	"github.com/letomq/leto/interop/harness"
-	"github.com/letomq/leto/interop/wire"
 )
 
 type broker = harness.Broker
@@ -68,17 +68,17 @@ func newChain(t *testing.T, seed uint64, number int) *chain {
 	return c
 }
 
-// run kills the broker n times while it works, and then takes everything out.
+// run kills the broker n times while it works, and then takes everything out. What else happens to it comes in between:
+// it is killed while it starts, or stopped in order.
 func (c *chain) run(n int) {
 	c.subscribe()
-	for round := 0; round < n && !c.ledger.failed(); round++ {
+	for c.figures.killed < n && !c.ledger.failed() {
 		c.interrupt()
 		b := c.start()
 		if c.rng.IntN(2) == 0 {
 			c.look(b)
 		}
 		c.load(b, c.rng.IntN(8) == 0)
-		c.figures.rounds++
 	}
 	if !c.ledger.failed() {
 		c.settle()
@@ -293,20 +293,12 @@ func (c *chain) bare(b *broker) {
 
 // present finds a durable subscription by its name alone.
 func present(b *broker, name string) error {
-	conn, err := wire.Connect(b.AMQP, container)
+	conn, refusal, err := attach(b, container, terms{name: name})
 	if err != nil {
 		return err
 	}
-	defer conn.Close()
-	if err := conn.Send(terms{name: name}.attach()); err != nil {
-		return err
-	}
-	f, err := conn.Await(wire.CodeAttach)
-	if err != nil {
-		return err
-	}
-	if f.Field(5) == nil {
-		return fmt.Errorf("it isn't there any more")
+	if refusal != "" {
+		return errors.New(refusal)
 	}
 	return conn.Hangup()
 }
@@ -314,10 +306,10 @@ func present(b *broker, name string) error {
 // figures are what the closing line says.
 type figures struct {
 	tally
-	rounds, killed, stopped, interrupted int
-	starts                               []time.Duration
-	bytes                                int64
-	most                                 int // messages waiting at a restart
+	killed, stopped, interrupted int
+	starts                       []time.Duration
+	bytes                        int64
+	most                         int // messages waiting at a restart
 }
 
 func (f *figures) add(g *figures) {
@@ -332,7 +324,6 @@ func (f *figures) add(g *figures) {
 	f.lapsed += g.lapsed
 	f.looked += g.looked
 	f.lost += g.lost
-	f.rounds += g.rounds
 	f.killed += g.killed
 	f.stopped += g.stopped
 	f.interrupted += g.interrupted
@@ -347,10 +338,10 @@ func (f *figures) String() string {
 	if n := len(f.starts); n > 0 {
 		median, longest = f.starts[n/2], f.starts[n-1]
 	}
-	return fmt.Sprintf("%d rounds (%d kills under load, %d stops), %d kills while starting; %d messages sent, %d accepted, %d refused; "+
+	return fmt.Sprintf("%d kills under load, %d while starting, %d stops; %d messages sent, %d accepted, %d refused; "+
 		"%d delivered (%d again, %d MiB), %d settled, %d of them confirmed, %d lost with their connection; %d dead letters, %d expired; "+
 		"%d looked at, at most %d waiting at a restart; %d starts: p50 %v, max %v",
-		f.rounds, f.killed, f.stopped, f.interrupted, f.sent, f.accepted, f.refused,
+		f.killed, f.interrupted, f.stopped, f.sent, f.accepted, f.refused,
 		f.delivered, f.redelivered, f.bytes>>20, f.claimed, f.confirmed, f.lost, f.dead, f.lapsed,
 		f.looked, f.most, len(f.starts), median.Round(time.Millisecond), longest.Round(time.Millisecond))
 }

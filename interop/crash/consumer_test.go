@@ -6,6 +6,7 @@ import (
 	"maps"
 	"math/rand/v2"
 	"slices"
+	"strings"
 
 	"github.com/letomq/leto/interop/wire"
 )
@@ -48,24 +49,40 @@ func consume(c *chain, b *broker, from uint8, second, browse bool, rng *rand.Ran
 			o.address = "" // it has to be there
 		}
 	}
-	conn, err := wire.Connect(b.AMQP, id)
-	if err != nil {
-		return nil, err
+	conn, refusal, err := attach(b, id, o)
+	if o.address == "" && strings.Contains(refusal, "resource-locked") {
+		// It is there, and the broker hasn't noticed yet that the connection of its last consumer was cut.
+		o.address = "topic://" + topicAddress
+		conn, refusal, err = attach(b, id, o)
 	}
-	r := &consumer{c: c, conn: conn, link: l, from: from, rng: rng, open: map[uint32]claim{}}
+	if refusal != "" {
+		err = fmt.Errorf("attach refused: %s", refusal)
+	}
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", sources[from], err)
+	}
+	return &consumer{c: c, conn: conn, link: l, from: from, rng: rng, open: map[uint32]claim{}}, nil
+}
+
+// attach opens a connection with one receiving link. When the link is refused there is none.
+func attach(b *broker, id string, o terms) (conn *wire.Conn, refusal string, err error) {
+	conn, err = wire.Connect(b.AMQP, id)
+	if err != nil {
+		return nil, "", err
+	}
 	if err := conn.Send(o.attach()); err != nil {
-		return nil, errors.Join(err, conn.Close())
+		return nil, "", errors.Join(err, conn.Close())
 	}
 	f, err := conn.Await(wire.CodeAttach)
-	if err == nil && f.Field(5) == nil { // a refusal [2.6.3]
+	if err == nil && f.Field(5) != nil {
+		return conn, "", nil
+	}
+	if err == nil { // a refusal [2.6.3]
 		if f, err = conn.Await(wire.CodeDetach); err == nil {
-			err = fmt.Errorf("attach refused: %s", f.Condition(2))
+			return nil, f.Condition(2), conn.Close()
 		}
 	}
-	if err != nil {
-		return nil, errors.Join(fmt.Errorf("%s: %w", sources[from], err), conn.Close())
-	}
-	return r, nil
+	return nil, "", errors.Join(err, conn.Close())
 }
 
 // grant raises the credit to n.
@@ -197,6 +214,10 @@ func (r *consumer) hangup() error {
 			return err
 		}
 		switch f.Code {
+		case wire.CodeTransfer:
+			if r.credit == 0 {
+				return errors.New("a delivery without credit, seen at the close")
+			}
 		case wire.CodeDisposition:
 			if err := r.settled(&f); err != nil {
 				return err

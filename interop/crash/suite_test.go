@@ -24,7 +24,7 @@ func TestMain(m *testing.M) {
 
 const (
 	defaultRounds = 50
-	longestChain  = 100 // rounds
+	longestChain  = 50 // rounds
 	leastChains   = 2
 )
 
