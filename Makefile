@@ -65,7 +65,8 @@ fuzz: ## every fuzz target for FUZZTIME (30s)
 	done
 
 .PHONY: soak
-soak: ## what takes long: power failures of store and broker (as root; LETO_POWERLOSS_ROUNDS, 100)
+soak: ## what takes long: kills (LETO_CRASH_ROUNDS, 1000), power failures (as root; LETO_POWERLOSS_ROUNDS, 100)
+	LETO_CRASH_ROUNDS=$${LETO_CRASH_ROUNDS:-1000} go test -count=1 -v -timeout 2h -run 'TestKill$$' ./interop/crash ./store
 	LETO_POWERLOSS_ROUNDS=$${LETO_POWERLOSS_ROUNDS:-100} go test -count=1 -v -timeout 2h ./interop/powerloss
 
 .PHONY: bench

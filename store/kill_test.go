@@ -61,14 +61,29 @@ func beKilled(args string) {
 	}
 }
 
-// TestKill kills a process at random moments, in a chain. What it said to hold is there, exactly, with at most the
-// batch more that it was committing.
+// killChain is how many rounds a chain has.
+const killChain = 12
+
+// TestKill kills a process at random moments, in chains. What it said to hold is there, exactly, with at most the
+// batch more that it was committing. LETO_CRASH_ROUNDS says how many rounds there are in all.
 func TestKill(t *testing.T) {
-	rounds := 12
+	rounds := killChain
 	if testing.Short() {
 		rounds = 3
 	}
-	const seed = 7
+	if text := os.Getenv("LETO_CRASH_ROUNDS"); text != "" {
+		var err error
+		if rounds, err = strconv.Atoi(text); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for seed := uint64(7); rounds > 0; seed++ {
+		t.Run(fmt.Sprint(seed), func(t *testing.T) { killAll(t, seed, min(rounds, killChain)) })
+		rounds -= killChain
+	}
+}
+
+func killAll(t *testing.T, seed uint64, rounds int) {
 	dir := t.TempDir()
 	rng := rand.New(rand.NewPCG(seed, 6))
 	done := 0
