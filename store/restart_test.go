@@ -7,6 +7,8 @@ import (
 	"path/filepath"
 	"testing"
 	"time"
+
+	"github.com/letomq/leto/engine"
 )
 
 // TestRestarts commits at random, closes the store or copies its folder as a kill leaves it at random moments, takes
@@ -63,5 +65,43 @@ func TestRestarts(t *testing.T) {
 				t.Error("not everything happened")
 			}
 		})
+	}
+}
+
+// TestRecoverLater asks for the state while queues come and go: each definition has its summary.
+func TestRecoverLater(t *testing.T) {
+	o := small(t, t.TempDir())
+	o.ApplyAge = time.Microsecond
+	s := open(t, o)
+	stop, done := make(chan struct{}), make(chan error, 1)
+	go func() {
+		for {
+			select {
+			case <-stop:
+				done <- nil
+				return
+			default:
+			}
+			if state, err := s.Recover(); err != nil || len(state.Queues) != len(state.Summaries) {
+				done <- fmt.Errorf("%d queues, %d summaries, %w", len(state.Queues), len(state.Summaries), err)
+				return
+			}
+		}
+	}()
+	for id := engine.QueueID(1); id < 500; id++ {
+		records := []engine.Record{{Kind: engine.RecordDefine, Queue: id, Definition: &engine.Definition{ID: id, Address: "a", Name: "q"}}}
+		if id > 3 {
+			records = append(records, engine.Record{Kind: engine.RecordDelete, Queue: id - 3})
+		}
+		if err := s.Commit(records); err != nil {
+			t.Fatal(err)
+		}
+	}
+	close(stop)
+	if err := <-done; err != nil {
+		t.Error(err)
+	}
+	if err := s.Close(); err != nil {
+		t.Fatal(err)
 	}
 }

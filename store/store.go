@@ -132,22 +132,26 @@ func (s *Store) usable() error {
 	return s.err
 }
 
-// Recover returns what is stored besides entries. Open has made it ready.
+// Recover returns what is stored besides entries. Open has made it ready; later it is what the index knows already. The
+// goroutine that applies answers, so that definitions and summaries are those of one moment.
 func (s *Store) Recover() (engine.State, error) {
 	if err := s.usable(); err != nil {
 		return engine.State{}, err
 	}
-	counters := s.index.Counters()
-	state := engine.State{LastNumber: counters.LastNumber, LastQueue: engine.QueueID(counters.LastQueue)}
-	err := s.index.Definitions(func(id uint64, value []byte) error {
-		d, err := decodeDefinition(id, value)
-		if err != nil {
-			return err
-		}
-		sum, _ := s.index.Summary(id)
-		state.Queues = append(state.Queues, d)
-		state.Summaries = append(state.Summaries, summary(sum))
-		return nil
+	var state engine.State
+	err := s.ask(func() error {
+		counters := s.index.Counters()
+		state = engine.State{LastNumber: counters.LastNumber, LastQueue: engine.QueueID(counters.LastQueue)}
+		return s.index.Definitions(func(id uint64, value []byte) error {
+			d, err := decodeDefinition(id, value)
+			if err != nil {
+				return err
+			}
+			sum, _ := s.index.Summary(id)
+			state.Queues = append(state.Queues, d)
+			state.Summaries = append(state.Summaries, summary(sum))
+			return nil
+		})
 	})
 	if err != nil {
 		return engine.State{}, fmt.Errorf("store: recover: %w", err)
