@@ -12,7 +12,8 @@ import (
 //
 // Commit and Load may be called at the same time, Commit by one goroutine only.
 type Store interface {
-	// Recover returns what is stored. It is called once, before anything else.
+	// Recover returns what is stored. A broker calls it once, before anything else: the first one after the store was
+	// opened, or one that is built over a store that another broker has left, closed, inside the process.
 	Recover() (State, error)
 	// Commit makes all records hold, in their order, or none, and returns when they do. With ErrStoreFull none holds,
 	// and records that bring no message are still taken. After any other error the store is broken: what of the batch

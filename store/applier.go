@@ -4,6 +4,8 @@ import (
 	"fmt"
 	"math"
 	"time"
+
+	"github.com/letomq/leto/engine"
 )
 
 // apply runs the index behind the journal until the store ends.
@@ -54,6 +56,23 @@ func (s *Store) applyAll() error {
 	window := s.pending.through(time.Time{}, 0)
 	s.mu.Unlock()
 	return s.applyThrough(window)
+}
+
+// catchUp applies all that is pending for somebody who needs it, with ErrStoreFull while the index is left alone.
+func (s *Store) catchUp() error {
+	if err := s.usable(); err != nil {
+		return err
+	}
+	s.mu.Lock()
+	behind := s.pending.through(time.Time{}, 0) != 0
+	s.mu.Unlock()
+	if behind && s.low.Load() {
+		return engine.ErrStoreFull
+	}
+	if err := s.applyAll(); err != nil {
+		return s.fail(err)
+	}
+	return nil
 }
 
 // applyThrough applies the windows up to one. Only one goroutine does so.

@@ -69,7 +69,8 @@ func (s *Store) appendWindow(payload []byte, parts int64, start time.Time) (jour
 	r, err := s.journal.Append(journal.KindWindow, payload)
 	if err == nil {
 		flush := time.Now()
-		err = s.journal.Flush()
+		r.Payload = payload
+		err = s.pass(r)
 		s.measure.flushed(r.Length, time.Since(flush))
 	}
 	if err != nil {

@@ -23,6 +23,7 @@ type Options struct {
 	Reserve  int64   // bytes free on the device below which messages are refused; 2 GiB or what is free at the start / 8, if that is less
 	Relocate float64 // a segment of which less than that part is needed is emptied; 0.25
 
+	Gate  Gate         // what a window must pass to hold; nil: the flush alone
 	Alarm func(string) // told of faults that no call returns; called from any goroutine; may be nil
 }
 

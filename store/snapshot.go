@@ -1,7 +1,6 @@
 package store
 
 import (
-	"github.com/letomq/leto/engine"
 	"github.com/letomq/leto/store/index"
 	"github.com/letomq/leto/store/journal"
 )
@@ -39,14 +38,8 @@ func (s *Store) snapshot() (*snapshot, error) {
 	err := s.ask(func() error {
 		s.append.Lock()
 		defer s.append.Unlock()
-		if err := s.usable(); err != nil {
+		if err := s.catchUp(); err != nil {
 			return err
-		}
-		if s.low.Load() {
-			return engine.ErrStoreFull
-		}
-		if err := s.applyAll(); err != nil {
-			return s.fail(err)
 		}
 		s.holds.Add(1)
 		snap = &snapshot{

@@ -132,14 +132,17 @@ func (s *Store) usable() error {
 	return s.err
 }
 
-// Recover returns what is stored besides entries. Open has made it ready; later it is what the index knows already. The
-// goroutine that applies answers, so that definitions and summaries are those of one moment.
+// Recover returns what is stored besides entries, after it has applied what is pending. The goroutine that applies
+// answers, so that definitions and summaries are those of one moment, also beside commits.
 func (s *Store) Recover() (engine.State, error) {
 	if err := s.usable(); err != nil {
 		return engine.State{}, err
 	}
 	var state engine.State
 	err := s.ask(func() error {
+		if err := s.catchUp(); err != nil {
+			return err
+		}
 		counters := s.index.Counters()
 		state = engine.State{LastNumber: counters.LastNumber, LastQueue: engine.QueueID(counters.LastQueue)}
 		return s.index.Definitions(func(id uint64, value []byte) error {

@@ -25,6 +25,7 @@ func Run(t *testing.T, open func(t *testing.T) Store) {
 	}{
 		{"an empty store has nothing", testEmpty},
 		{"what is committed is there after a restart", testRestart},
+		{"what is committed is there for the next broker", testRecoverAgain},
 		{"all fields of an entry come back", testFields},
 		{"removed entries are gone", testRemove},
 		{"counts and annotations are absolute", testCount},
@@ -139,6 +140,30 @@ func testRestart(t *testing.T, s *subject) {
 	s.commit(enqueue(1, 4))
 	s.restart()
 	s.expect(1, 3, 4)
+}
+
+func testRecoverAgain(t *testing.T, s *subject) {
+	s.recover()
+	s.commit(define(1), define(2), enqueue(1, 1), enqueue(2, 2), enqueue(1, 3))
+	s.commit(remove(1, 1), engine.Record{Kind: engine.RecordDelete, Queue: 2}, define(5))
+	state := s.recover()
+	if len(state.Queues) != 2 || state.LastQueue != 5 || state.LastNumber != 3 {
+		t.Fatalf("state = %+v, want queues 1 and 5 and number 3", state)
+	}
+	level := engine.Level{Priority: usual, Entries: 1}
+	for i, q := range state.Queues {
+		sum := state.Summaries[i]
+		if q.ID == 5 && sum.Entries == 0 {
+			continue
+		}
+		if q.ID != 1 || sum.Entries != 1 || len(sum.Levels) != 1 || sum.Levels[0].Head > 3 {
+			t.Fatalf("queue %d: summary = %+v, want that of 3", q.ID, sum)
+		}
+		if level.Head = sum.Levels[0].Head; sum.Levels[0] != level {
+			t.Fatalf("level = %+v, want %+v", sum.Levels[0], level)
+		}
+	}
+	s.expect(1, 3)
 }
 
 func testFields(t *testing.T, s *subject) {
