@@ -32,11 +32,12 @@ type committer struct {
 	err    error      // of the store
 }
 
-// window is what is committed at once.
+// window is what is committed next, at once or in few pieces.
 type window struct {
 	records []Record
 	steps   []step
-	bytes   int64
+	bytes   int64 // of messages and annotations
+	base    int   // where records begins, for what steps say of them: pieces of a window
 }
 
 // step is what follows when a window holds.
@@ -142,6 +143,11 @@ func (c *committer) enter(records []Record, s *step) error {
 		s.from, s.to = len(w.records), len(w.records)+len(records)
 		w.steps = append(w.steps, *s)
 	}
+	for i := range records {
+		if a := records[i].Annotations; len(a) > 0 {
+			w.bytes += int64(queue.AnnotationBytes(a))
+		}
+	}
 	w.records = append(w.records, records...)
 	c.wake.Signal()
 	return nil
@@ -167,19 +173,55 @@ func (c *committer) run() {
 		err := c.err
 		c.mu.Unlock()
 
-		full := false
-		if err == nil && len(w.records) > 0 {
-			if full, err = c.commit(w); err != nil {
-				err = c.fail(err)
+		for rest := *w; len(rest.steps) > 0 || len(rest.records) > 0; {
+			piece := rest.cut(c.maxBytes)
+			full := false
+			if err == nil && len(piece.records) > 0 {
+				if full, err = c.commit(&piece); err != nil {
+					err = c.fail(err)
+				}
 			}
+			piece.carryOut(full, err)
 		}
-		w.carryOut(full, err)
 		w.reset()
 
 		c.mu.Lock()
 		c.spare = w
 		c.mu.Unlock()
 	}
+}
+
+// cut takes the first piece off a window: whole steps with the records before them, until they are about as large as a
+// window may be. Whoever settles doesn't wait for room, and may have large messages move or annotations written: a
+// window may become much larger than a store can write at once. Small ones are one piece.
+func (w *window) cut(maxBytes int64) (piece window) {
+	const record = 64 // bytes that one takes in a store, or less
+	if w.bytes+record*int64(len(w.records)) <= maxBytes {
+		piece, *w = *w, window{}
+		return piece
+	}
+	from, n, steps, bytes := w.base, 0, 0, int64(0)
+	for {
+		for steps < len(w.steps) && w.steps[steps].to <= from+n {
+			steps++
+		}
+		if n == len(w.records) || bytes >= maxBytes {
+			break
+		}
+		end := n + 1
+		if steps < len(w.steps) && w.steps[steps].from == from+n {
+			end = w.steps[steps].to - from
+			if m := w.steps[steps].message; m != nil {
+				bytes += int64(m.Size())
+			}
+		}
+		for ; n < end; n++ {
+			bytes += record + int64(queue.AnnotationBytes(w.records[n].Annotations))
+		}
+	}
+	piece = window{records: w.records[:n], steps: w.steps[:steps], base: from}
+	w.records, w.steps, w.base = w.records[n:], w.steps[steps:], from+n
+	return piece
 }
 
 // commit writes a window. When the store is full, it writes what brings no new message: settlements free space.
@@ -192,8 +234,8 @@ func (c *committer) commit(w *window) (full bool, err error) {
 	next := 0
 	for i := range w.steps {
 		if s := &w.steps[i]; s.kind == stepPublish && s.stored() {
-			rest = append(rest, w.records[next:s.from]...)
-			next = s.to
+			rest = append(rest, w.records[next:s.from-w.base]...)
+			next = s.to - w.base
 		}
 	}
 	rest = append(rest, w.records[next:]...)

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strings"
 	"testing"
 	"testing/synctest"
 
@@ -294,5 +295,116 @@ func TestClosedBrokerTakesNothing(t *testing.T) {
 		wantErr(t, err, engine.ErrClosed)
 		w.open()
 		w.expectQueue("q", "a")
+	})
+}
+
+// Who settles doesn't wait for room, and may have any number of large messages move at once.
+func TestLargeWindowsAreWrittenInPieces(t *testing.T) {
+	const limit = 4 << 10
+	opts := set(engine.AddressSettings{DeadLetterAddress: new("DLQ")})
+	opts.Limits.WindowBytes = limit
+	size := func(batch []engine.Record) (bytes int) {
+		for _, r := range batch {
+			if r.Message != nil {
+				bytes += len(r.Message.Payload)
+			}
+			for _, a := range r.Annotations {
+				if v, is := a.Value.(string); is {
+					bytes += len(v)
+				}
+			}
+		}
+		return bytes
+	}
+	large := func() *engine.Message { return msg(strings.Repeat("x", 1<<10), true) }
+	for name, o := range map[string]engine.Outcome{
+		"moves": rejected,
+		"annotations": {
+			Kind: engine.Modified, Annotations: []engine.Annotation{{Key: "x-opt-note", Value: strings.Repeat("y", 1<<10)}},
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			store := &watchedStore{}
+			inWorldOn(t, opts, store, func(t *testing.T, w *world) {
+				p := w.producer("q")
+				for range 50 {
+					p.publish(large())
+				}
+				c := w.consumer("q")
+				ds := c.take(50)
+				before := len(store.batches)
+				resume := store.hold()
+				p.start(large())
+				synctest.Wait() // on its way: all that follows is one window
+				c.SetLimit(0)
+				if c.Settle(settlements(ds...), o, 1) {
+					t.Error("it holds before it is committed")
+				}
+				resume()
+				synctest.Wait()
+				if !slices.Equal(c.settled, []uint64{1}) {
+					t.Errorf("settled %v, want 1", c.settled)
+				}
+				records := 0
+				for _, batch := range store.batches[before:] {
+					for _, r := range batch {
+						if r.Kind != engine.RecordDefine {
+							records++
+						}
+					}
+					if n := size(batch); n > limit+2<<10 {
+						t.Errorf("%d records of %d bytes in one commit", len(batch), n)
+					}
+				}
+				if records != 51 {
+					t.Errorf("%d records, want 51", records)
+				}
+				c.Close(engine.ClosingClean)
+				for address, want := range map[string]int{"q": 1, "DLQ": 50} {
+					if name == "annotations" {
+						want = map[string]int{"q": 51}[address]
+					}
+					if info, err := w.Queue(address, address); want > 0 && (err != nil || info.Messages != want) {
+						t.Errorf("%s: %d messages, %v, want %d", address, info.Messages, err, want)
+					}
+				}
+			})
+		})
+	}
+}
+
+// A piece that the store refuses takes what comes after it along.
+func TestFailureInTheMiddleOfALargeWindow(t *testing.T) {
+	store := &watchedStore{}
+	inWorldOn(t, engine.Options{Limits: engine.Limits{WindowBytes: 2 << 10}}, store, func(t *testing.T, w *world) {
+		p := w.producer("q")
+		for range 20 {
+			p.publish(msg(strings.Repeat("x", 1<<10), true))
+		}
+		c := w.consumer("q")
+		ds := c.take(20)
+		resume := store.hold()
+		p.start(msg("one", true))
+		synctest.Wait()
+		note := func(n int) engine.Outcome {
+			return engine.Outcome{
+				Kind: engine.Modified, UndeliverableHere: true,
+				Annotations: []engine.Annotation{{Key: "x-opt-note", Value: strings.Repeat("y", n)}},
+			}
+		}
+		c.Settle(settlements(ds[:10]...), note(1<<10), 1)
+		c.Settle(settlements(ds[10:]...), note(1<<10), 2)
+		store.failAfter(3, errors.New("the disk is gone"))
+		resume()
+		synctest.Wait()
+		if len(p.order) != 21 {
+			t.Errorf("confirmed %v, want all", p.order)
+		}
+		if len(c.settled) != 0 {
+			t.Errorf("settled %v, want none: the fourth commit failed", c.settled)
+		}
+		if len(w.failures) != 1 {
+			t.Errorf("failures: %v, want one", w.failures)
+		}
 	})
 }

@@ -16,11 +16,16 @@ type watchedStore struct {
 	batches [][]engine.Record
 	gate    chan struct{} // if not nil, each commit takes one from it
 	broken  error
+	good    int // commits before it breaks
 }
 
 func (s *watchedStore) Commit(records []engine.Record) error {
 	s.mu.Lock()
 	gate, broken := s.gate, s.broken
+	if s.good > 0 {
+		s.good--
+		broken = nil
+	}
 	s.mu.Unlock()
 	if gate != nil {
 		<-gate
@@ -53,7 +58,14 @@ func (s *watchedStore) hold() (resume func()) {
 	}
 }
 
-func (s *watchedStore) fail(err error) { s.mu.Lock(); s.broken = err; s.mu.Unlock() }
+func (s *watchedStore) fail(err error) { s.failAfter(0, err) }
+
+// failAfter breaks the store after some commits more.
+func (s *watchedStore) failAfter(good int, err error) {
+	s.mu.Lock()
+	s.good, s.broken = good, err
+	s.mu.Unlock()
+}
 
 // count returns how many records of a kind were committed, of any for 0.
 func (s *watchedStore) count(kind engine.RecordKind) int {

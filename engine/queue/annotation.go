@@ -33,13 +33,18 @@ func (a Annotation) size() int {
 	return n
 }
 
+// AnnotationBytes returns roughly the bytes that annotations take on the wire.
+func AnnotationBytes(all []Annotation) (bytes int) {
+	for _, a := range all {
+		bytes += a.size()
+	}
+	return bytes
+}
+
 // mergeAnnotations returns old with add over it, as a new slice. What would exceed the bounds is left out.
 func mergeAnnotations(old, add []Annotation) []Annotation {
 	merged := slices.Clone(old)
-	bytes := 0
-	for _, a := range merged {
-		bytes += a.size()
-	}
+	bytes := AnnotationBytes(merged)
 	for _, a := range add {
 		at := slices.IndexFunc(merged, func(m Annotation) bool { return m.Key == a.Key })
 		grow := a.size()
