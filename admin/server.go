@@ -136,9 +136,10 @@ func routes(o Options) (http.Handler, error) {
 	mux.Handle("GET /readyz", health{{"node", o.Ready}})
 	mux.Handle("GET /metrics", guarded(o.Verify, metrics))
 	mux.Handle("GET /api/v1/queues", guarded(o.Verify, queueList(o.Broker)))
+	mux.Handle("GET /api/v1/store/export", guarded(o.Verify, storeExport(o.Store, o.RequestTimeout)))
 	mux.HandleFunc("GET /{$}", func(w http.ResponseWriter, _ *http.Request) {
 		w.Header().Set("Content-Type", "text/plain; charset=utf-8")
-		fmt.Fprintf(w, "leto %s, node %s\n\n/livez\n/readyz\n/metrics\n/api/v1/queues\n", o.Version, o.Name)
+		fmt.Fprintf(w, "leto %s, node %s\n\n/livez\n/readyz\n/metrics\n/api/v1/queues\n/api/v1/store/export\n", o.Version, o.Name)
 	})
 	mux.HandleFunc("/", func(w http.ResponseWriter, r *http.Request) {
 		if r.Method != http.MethodGet && r.Method != http.MethodHead {

@@ -1,6 +1,8 @@
 package admin
 
 import (
+	"io"
+
 	"github.com/prometheus/client_golang/prometheus"
 
 	"github.com/letomq/leto/store"
@@ -9,6 +11,7 @@ import (
 // Store is what admin asks of the durable store.
 type Store interface {
 	Metrics() store.Metrics
+	Export(w io.Writer) error
 }
 
 // storeCollector reads the store when a scrape asks.

@@ -2,6 +2,7 @@ package admin
 
 import (
 	"errors"
+	"io"
 	"strings"
 	"testing"
 
@@ -13,6 +14,8 @@ type fakeStore struct{}
 func (fakeStore) Metrics() store.Metrics {
 	return store.Metrics{Windows: 7, Segments: 3, Full: true, Failed: errors.New("device")}
 }
+
+func (fakeStore) Export(io.Writer) error { return nil }
 
 func TestStoreMetrics(t *testing.T) {
 	o := options()

@@ -42,6 +42,9 @@ func (s *snapshot) copyTo(dir string) error {
 		return err
 	}
 	for _, seg := range s.segments {
+		if err := s.store.usable(); err != nil {
+			return err
+		}
 		if err := s.copySegment(to, seg); err != nil {
 			return fmt.Errorf("segment %016x: %w", seg.Number, err)
 		}

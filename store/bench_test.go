@@ -16,8 +16,9 @@ import (
 )
 
 // BenchmarkCommit compares commits with a bare log that appends the same payloads and flushes, turn by turn in one
-// run: x/log is how many messages a second the store commits for each one of the log, device/payload what is
-// written to the device, by whoever, for each byte of payload. consumed removes every message in the window after its own; filled removes none.
+// run: x/log is how many messages a second the store commits for each one of the log, device/payload what is written to
+// the device, by whoever, for each byte of payload. consumed removes every message in the window after its own; filled
+// removes none.
 func BenchmarkCommit(b *testing.B) {
 	const perWindow = 100
 	for _, size := range []int{100, 256, 1024} {

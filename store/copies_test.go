@@ -6,6 +6,7 @@ import (
 	"math/rand/v2"
 	"os"
 	"path/filepath"
+	"runtime"
 	"strings"
 	"sync"
 	"testing"
@@ -217,5 +218,53 @@ func TestCheck(t *testing.T) {
 	}
 	if err := s.Close(); err != nil {
 		t.Fatal(err)
+	}
+}
+
+// brakeWriter takes one write and then waits.
+type brakeWriter struct{ taken, goOn chan struct{} }
+
+func (w brakeWriter) Write(b []byte) (int, error) {
+	w.taken <- struct{}{}
+	<-w.goOn
+	return len(b), nil
+}
+
+// TestCloseDuringExport: the export ends early and says so, and the store waits for it.
+func TestCloseDuringExport(t *testing.T) {
+	rng := rand.New(rand.NewPCG(3, 7))
+	o := small(t, t.TempDir())
+	s := open(t, o)
+	m := newModel()
+	for exported := 0; exported < 3<<20; { // more than a frame
+		records := m.next(rng, load{queues: 2, largest: 60_000, large: 2, keep: 1})
+		for i := range records {
+			if records[i].Message != nil {
+				exported += len(records[i].Message.Payload)
+			}
+		}
+		if err := s.Commit(records); err != nil {
+			t.Fatal(err)
+		}
+	}
+	w := brakeWriter{make(chan struct{}, 1000), make(chan struct{})}
+	exported, closed := make(chan error, 1), make(chan error, 1)
+	go func() { exported <- s.Export(w) }()
+	<-w.taken
+	go func() { closed <- s.Close() }()
+	for !errors.Is(s.Commit(nil), store.ErrClosed) {
+		runtime.Gosched()
+	}
+	select {
+	case err := <-closed:
+		t.Fatalf("close = %v while somebody reads", err)
+	default:
+	}
+	close(w.goOn)
+	if err := <-exported; !errors.Is(err, store.ErrClosed) {
+		t.Errorf("export = %v, want ErrClosed", err)
+	}
+	if err := <-closed; err != nil {
+		t.Error(err)
 	}
 }

@@ -136,6 +136,9 @@ func (e *exporter) frame(above int) error {
 	if e.w.empty() || len(e.w.b) < above {
 		return nil
 	}
+	if err := e.snap.store.usable(); err != nil {
+		return err
+	}
 	if len(e.w.b) > exportMax {
 		return fmt.Errorf("a message of %d bytes", len(e.w.b))
 	}

@@ -42,6 +42,7 @@ func (s *Store) snapshot() (*snapshot, error) {
 			return err
 		}
 		s.holds.Add(1)
+		s.readers.Add(1)
 		snap = &snapshot{
 			Snapshot: s.index.Snapshot(), store: s, window: s.applied.window, end: s.journal.End(),
 			segments: s.journal.Segments(), epoch: s.journal.Epoch(),
@@ -51,4 +52,7 @@ func (s *Store) snapshot() (*snapshot, error) {
 	return snap, err
 }
 
-func (s *snapshot) release() { s.store.holds.Add(-1) }
+func (s *snapshot) release() {
+	s.store.holds.Add(-1)
+	s.store.readers.Done()
+}

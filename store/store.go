@@ -36,7 +36,8 @@ type Store struct {
 	reading  sync.RWMutex // held by readers while what they look at must stay: segments and versions of the index
 	wake     chan struct{}
 	requests chan request
-	holds    atomic.Int32 // snapshots that are read
+	holds    atomic.Int32   // snapshots that are read
+	readers  sync.WaitGroup // who reads them
 	stop     chan struct{}
 	running  sync.WaitGroup
 
@@ -61,7 +62,8 @@ var _ engine.Store = (*Store)(nil)
 // ErrClosed says that a store is closed.
 var ErrClosed = errors.New("store: closed")
 
-// Close applies what is committed, makes a checkpoint and ends the store. It must not be called during a Commit.
+// Close applies what is committed, makes a checkpoint and ends the store. It must not be called during a Commit. Exports
+// and backups under way end with ErrClosed.
 func (s *Store) Close() error {
 	s.mu.Lock()
 	if s.ending {
@@ -77,6 +79,7 @@ func (s *Store) Close() error {
 	s.mu.Unlock()
 	close(s.stop)
 	s.running.Wait()
+	s.readers.Wait() // none begins any more
 
 	var err error
 	if failed == nil && !s.low.Load() {

@@ -1,14 +1,10 @@
 package main
 
 import (
-	"context"
 	"encoding/json"
 	"fmt"
 	"io"
-	"net/http"
-	"net/url"
 	"strings"
-	"time"
 
 	"github.com/jedib0t/go-pretty/v6/table"
 	"github.com/jedib0t/go-pretty/v6/text"
@@ -87,54 +83,4 @@ func queueTable(queues []admin.Queue, framed bool) string {
 		lines[i] = strings.TrimRight(lines[i], " ")
 	}
 	return strings.Join(lines, "\n")
-}
-
-// maxAnswer bounds what is read of an answer: enough for a million queues.
-const maxAnswer = 512 << 20
-
-// adminGet reads JSON from the broker's HTTP API.
-func adminGet(ctx context.Context, base, path string, into any) error {
-	target, err := url.Parse(base)
-	if err != nil || target.Host == "" || target.Scheme != "http" && target.Scheme != "https" {
-		return usageError("--admin-url: %q is not http://HOST:PORT", base)
-	}
-	target = target.JoinPath(path)
-	ctx, cancel := context.WithTimeout(ctx, 30*time.Second)
-	defer cancel()
-	request, err := http.NewRequestWithContext(ctx, http.MethodGet, target.String(), nil)
-	if err != nil {
-		return usageError("--admin-url: %v", err)
-	}
-	answer, err := http.DefaultClient.Do(request)
-	if err != nil {
-		return dialError(target.Redacted(), err)
-	}
-	defer answer.Body.Close()
-	body := io.LimitReader(answer.Body, maxAnswer)
-	if answer.StatusCode != http.StatusOK {
-		return statusError(target.Redacted(), answer.StatusCode, body)
-	}
-	if err := json.NewDecoder(body).Decode(into); err != nil {
-		return exitWith(exitFailed, "answer of %s: %w", target.Redacted(), err)
-	}
-	return nil
-}
-
-// statusError turns an HTTP status and its problem details into an exit code and a line.
-func statusError(what string, status int, body io.Reader) error {
-	code := exitFailed
-	switch status {
-	case http.StatusUnauthorized, http.StatusForbidden:
-		code = exitForbidden
-	case http.StatusNotFound:
-		code = exitNotFound
-	case http.StatusConflict, http.StatusPreconditionFailed:
-		code = exitConflict
-	}
-	var told struct{ Detail string }
-	detail := http.StatusText(status)
-	if json.NewDecoder(io.LimitReader(body, 64<<10)).Decode(&told) == nil && told.Detail != "" {
-		detail = told.Detail
-	}
-	return exitWith(code, "%s: %d %s", what, status, strings.TrimSpace(oneLine(detail)))
 }

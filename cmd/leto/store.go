@@ -18,7 +18,7 @@ func storeCommand() *cli.Command {
 	data := &cli.StringFlag{Name: "data", Value: "leto-data", Usage: "folder `DIR` of the store (node.data)"}
 	return &cli.Command{
 		Name:  "store",
-		Usage: "look after the store of a broker that isn't running",
+		Usage: "look after what a broker has stored",
 		Subcommands: []*cli.Command{
 			{
 				Name:        "check",
@@ -31,9 +31,11 @@ func storeCommand() *cli.Command {
 				Name:        "export",
 				Usage:       "write everything that is stored to a file or standard output",
 				ArgsUsage:   "[FILE|-]",
-				Description: "The export outlives versions of the store's format.",
-				Flags:       []cli.Flag{data},
-				Action:      exportStore,
+				Description: "The export outlives versions of the store's format. It is the store at one moment: of a broker that is stopped, or with --online of one that runs and goes on.",
+				Flags: []cli.Flag{data, adminURLFlag(), &cli.BoolFlag{
+					Name: "online", Usage: "ask the broker at --admin-url instead of opening its folder",
+				}},
+				Action: exportStore,
 			},
 			{
 				Name:        "import",
@@ -84,6 +86,14 @@ func checkStore(c *cli.Context) error {
 }
 
 func exportStore(c *cli.Context) error {
+	if c.Bool("online") {
+		if c.IsSet("data") {
+			return usageError("--online asks the broker, --data opens its folder: use one of them")
+		}
+		return exportTo(c, func(w io.Writer) error {
+			return adminCopy(c.Context, c.String("admin-url"), "/api/v1/store/export", w)
+		})
+	}
 	dir, err := storeFolder(c)
 	if err != nil {
 		return err
@@ -92,22 +102,25 @@ func exportStore(c *cli.Context) error {
 	if err != nil {
 		return storeError(dir, err)
 	}
-	err = exportTo(c, s)
+	err = exportTo(c, s.Export)
 	return storeError(dir, errors.Join(err, s.Close()))
 }
 
 // exportTo writes to a file that appears when it is whole, or to standard output.
-func exportTo(c *cli.Context, s *store.Store) error {
+func exportTo(c *cli.Context, export func(io.Writer) error) error {
 	name := c.Args().First()
 	if name == "" || name == "-" {
-		return s.Export(c.App.Writer)
+		return export(c.App.Writer)
 	}
 	f, err := os.CreateTemp(filepath.Dir(name), ".leto-export-")
 	if err != nil {
 		return err
 	}
 	defer os.Remove(f.Name())
-	if err := errors.Join(s.Export(f), f.Sync(), f.Close()); err != nil {
+	if err := export(f); err != nil {
+		return errors.Join(err, f.Close())
+	}
+	if err := errors.Join(f.Sync(), f.Close()); err != nil {
 		return err
 	}
 	return os.Rename(f.Name(), name)

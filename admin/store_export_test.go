@@ -1,0 +1,120 @@
+package admin
+
+import (
+	"bytes"
+	"errors"
+	"io"
+	"net"
+	"testing"
+	"time"
+)
+
+// exportedStore is a store whose export the test writes.
+type exportedStore struct {
+	fakeStore
+	export func(w io.Writer) error
+}
+
+func (s exportedStore) Export(w io.Writer) error { return s.export(w) }
+
+func exporting(t *testing.T, patience time.Duration, export func(w io.Writer) error) (address string) {
+	o := options()
+	o.Store, o.RequestTimeout = exportedStore{export: export}, patience
+	return start(t, o)
+}
+
+const exportPath = "/api/v1/store/export"
+
+func TestStoreExport(t *testing.T) {
+	want := bytes.Repeat([]byte("leto"), 1<<18)
+	at := exporting(t, 200*time.Millisecond, func(w io.Writer) error {
+		for rest := want; len(rest) > 0; rest = rest[1<<16:] {
+			time.Sleep(30 * time.Millisecond) // altogether longer than one write may take
+			if _, err := w.Write(rest[:1<<16]); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+	if answer, body := do(t, "GET", "http://"+at+exportPath, nil); answer.StatusCode != 200 || body != string(want) {
+		t.Errorf("status %d, %d bytes, want %d", answer.StatusCode, len(body), len(want))
+	}
+}
+
+func TestStoreExportFails(t *testing.T) {
+	at := exporting(t, time.Second, func(io.Writer) error { return errors.New("device") })
+	if answer, _ := do(t, "GET", "http://"+at+exportPath, nil); answer.StatusCode != 503 {
+		t.Errorf("status %d, want 503: nothing was written", answer.StatusCode)
+	}
+	at = exporting(t, time.Second, func(w io.Writer) error {
+		_, err := w.Write(make([]byte, 1<<16))
+		return errors.Join(err, errors.New("device"))
+	})
+	answer, err := client.Get("http://" + at + exportPath)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer answer.Body.Close()
+	if _, err := io.ReadAll(answer.Body); !errors.Is(err, io.ErrUnexpectedEOF) {
+		t.Errorf("read = %v: half an export must not look like a whole one", err)
+	}
+	if answer, _ := do(t, "GET", "http://"+start(t, options())+exportPath, nil); answer.StatusCode != 404 {
+		t.Errorf("status %d without a store, want 404", answer.StatusCode)
+	}
+}
+
+func TestOneStoreExportAtATime(t *testing.T) {
+	running, end := make(chan struct{}), make(chan struct{})
+	at := exporting(t, 10*time.Second, func(io.Writer) error {
+		running <- struct{}{}
+		<-end
+		return nil
+	})
+	first := make(chan int, 1)
+	go func() {
+		answer, err := client.Get("http://" + at + exportPath)
+		if err != nil {
+			first <- 0
+			return
+		}
+		answer.Body.Close()
+		first <- answer.StatusCode
+	}()
+	<-running
+	if answer, _ := do(t, "GET", "http://"+at+exportPath, nil); answer.StatusCode != 503 || answer.Header.Get("Retry-After") == "" {
+		t.Errorf("status %d, want 503 and when to try again", answer.StatusCode)
+	}
+	close(end)
+	if status := <-first; status != 200 {
+		t.Errorf("the first one got %d", status)
+	}
+}
+
+// TestStuckStoreExport: a peer that reads nothing doesn't hold the store for ever.
+func TestStuckStoreExport(t *testing.T) {
+	ended := make(chan error, 1)
+	at := exporting(t, 100*time.Millisecond, func(w io.Writer) error {
+		for {
+			if _, err := w.Write(make([]byte, 1<<20)); err != nil {
+				ended <- err
+				return err
+			}
+		}
+	})
+	c, err := net.Dial("tcp", at)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer c.Close()
+	if _, err := io.WriteString(c, "GET "+exportPath+" HTTP/1.1\r\nHost: leto\r\n\r\n"); err != nil {
+		t.Fatal(err)
+	}
+	select {
+	case err := <-ended:
+		if e := net.Error(nil); !errors.As(err, &e) || !e.Timeout() {
+			t.Errorf("write = %v, want a time-out", err)
+		}
+	case <-time.After(20 * time.Second):
+		t.Error("it waits on")
+	}
+}
