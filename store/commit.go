@@ -130,8 +130,13 @@ func (s *Store) encode(records []engine.Record) (parts int64, err error) {
 			w.annotations(r.Annotations)
 		case engine.RecordEnqueue, engine.RecordMove:
 			move := r.Kind == engine.RecordMove
-			if move && !s.exists(records[:i], uint64(r.From), r.FromNumber, level(r.Priority)) {
-				continue
+			if move {
+				switch there, err := s.exists(records[:i], uint64(r.From), r.FromNumber, level(r.Priority)); {
+				case err != nil:
+					return parts, err
+				case !there:
+					continue
+				}
 			}
 			if !s.defined(queue) {
 				if move {

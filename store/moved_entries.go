@@ -62,9 +62,9 @@ func (s *Store) defined(queue uint64) bool {
 }
 
 // exists says whether there is an entry, after some records of the window.
-func (s *Store) exists(before []engine.Record, queue, number uint64, priority uint8) bool {
+func (s *Store) exists(before []engine.Record, queue, number uint64, priority uint8) (bool, error) {
 	if !s.defined(queue) {
-		return false
+		return false, nil
 	}
 	m := &s.moved
 	if m.entries == nil {
@@ -93,15 +93,17 @@ func (s *Store) exists(before []engine.Record, queue, number uint64, priority ui
 	}
 	key := entryKey{queue, priority, number}
 	if there, known := m.entries[key]; known {
-		return there
+		return there, nil
 	}
 	if slices.ContainsFunc(m.purges, func(r entryRange) bool { return r.has(key) }) {
-		return false
+		return false, nil
 	}
+	s.reading.RLock()
+	defer s.reading.RUnlock()
 	found := false
-	_ = s.look(queue, priority, number, 1, func(e *index.Entry) bool {
+	err := s.look(queue, priority, number, 1, func(e *index.Entry) bool {
 		found = e.Number == number
 		return false
 	})
-	return found
+	return found, err
 }

@@ -52,3 +52,27 @@ func TestPendingAllocations(t *testing.T) {
 		t.Errorf("%v allocations for %d messages", n, messages)
 	}
 }
+
+// TestRelocationBesideManyEdits: what a held message costs to relocate doesn't grow with what others consume meanwhile,
+// for nobody can commit until it is known.
+func TestRelocationBesideManyEdits(t *testing.T) {
+	const held, consumed = 1000, 200_000
+	l := &shelfLevel{floor: 1 << 40}
+	l.remove(1, 1)
+	l.count(&fact{number: 3, count: 3, base: 1}, 1)
+	for n := range uint64(consumed) {
+		l.remove(held+1+n, 1)
+	}
+	r := relocating{store: &Store{pending: &pending{shelves: map[uint64]*shelf{1: {levels: [index.Priorities]*shelfLevel{4: l}}}}}}
+	for n := range uint64(held) {
+		r.ready = append(r.ready, relocated{queue: 1, priority: 4, number: 1 + n})
+	}
+	start := time.Now()
+	r.removed()
+	if took := time.Since(start); took > 2*time.Second {
+		t.Errorf("%v for %d entries beside %d edits", took, held, consumed)
+	}
+	if len(r.ready) != held-1 || r.ready[0].number != 2 || r.ready[1].entry.Count != 3 || r.ready[2].entry.Count != 0 {
+		t.Errorf("%d entries, the first %d with count %d", len(r.ready), r.ready[0].number, r.ready[1].entry.Count)
+	}
+}

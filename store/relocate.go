@@ -261,27 +261,37 @@ func (r *relocating) removed() {
 	s := r.store
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	var at entryKey
-	var edits map[uint64]index.Edit
-	var purges []pendingPurge
-	whole := false
-	r.ready = slices.DeleteFunc(r.ready, func(e relocated) bool {
-		if k := (entryKey{queue: e.queue, priority: e.priority}); k != at || edits == nil && purges == nil {
-			at = k
-			_, edits, purges, whole = s.pending.peek(e.queue, e.priority, 0, 0)
+	levels := map[entryKey]changes{} // what changes of a level may be long, and nobody can commit meanwhile
+	kept := r.ready[:0]
+	for _, e := range r.ready {
+		k := entryKey{queue: e.queue, priority: e.priority}
+		c, known := levels[k]
+		if !known {
+			_, c.edits, c.purges, c.whole = s.pending.peek(e.queue, e.priority, 0, 0)
+			levels[k] = c
 		}
-		if whole || edits[e.number].Kind == index.EditRemove {
-			return true
+		if c.removes(e.number) {
+			continue
 		}
-		return slices.ContainsFunc(purges, func(p pendingPurge) bool { return e.number >= p.First && e.number <= p.Last })
-	})
-	for i := range r.ready {
-		e := &r.ready[i]
-		_, edits, _, _ := s.pending.peek(e.queue, e.priority, e.number, 0)
-		if edit, changed := edits[e.number]; changed && edit.Kind == index.EditCount {
+		if edit := c.edits[e.number]; edit.Kind == index.EditCount {
 			e.entry.Count, e.entry.Base, e.entry.Extra = edit.Entry.Count, edit.Entry.Base, edit.Entry.Extra
 		}
+		kept = append(kept, e)
 	}
+	clear(r.ready[len(kept):])
+	r.ready = kept
+}
+
+// changes is what is pending of a level about entries that the index has.
+type changes struct {
+	edits  map[uint64]index.Edit
+	purges []pendingPurge
+	whole  bool // the index has nothing of it any more
+}
+
+func (c *changes) removes(number uint64) bool {
+	return c.whole || c.edits[number].Kind == index.EditRemove ||
+		slices.ContainsFunc(c.purges, func(p pendingPurge) bool { return number >= p.First && number <= p.Last })
 }
 
 // copyParts writes the parts of a body again, and puts the new places into it.
