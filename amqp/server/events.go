@@ -181,6 +181,8 @@ func (c *connection) notice(n *notice) {
 		}
 	case noticeStolen:
 		n.link.stolen(engine.ClosingLost)
+	case noticeEvicted:
+		n.link.producer.evicted()
 	case noticeNode:
 		if !n.link.gone && n.link.node != nil { // nil: the node sent, and then refused the link
 			n.link.node.flowed()

@@ -18,10 +18,10 @@ type incoming struct {
 	durable   bool // what a message without header.durable is
 	canReject bool // the peer's source lists rejected among its outcomes, or lists none
 
-	tag     []byte // of the delivery that is arriving, on an anonymous link
-	partial []byte // fragments of the message that is arriving
-	size    int64  // moving average of message sizes, in bytes
-	starved bool   // credit was withheld for want of memory
+	tag     []byte   // of the delivery that is arriving, on an anonymous link
+	partial *partial // the message that is arriving, if it comes in fragments
+	size    int64    // moving average of message sizes, in bytes
+	starved bool     // credit was withheld for want of memory
 }
 
 func (a *attachment) bindProducer(at *codec.Attach, terms *amqp.Terms) *amqp.Error {
@@ -98,30 +98,45 @@ func (p *incoming) receive(now time.Time, ev *amqp.Event) {
 		p.publish(now, ev, ev.Payload, false)
 		return
 	}
-	if !p.collect(ev.Payload) || !ev.Last {
+	parts := &p.conn.server.partials
+	if p.partial == nil {
+		p.partial = parts.begin(p)
+	}
+	if !parts.add(p.partial, ev.Payload) {
+		p.evicted()
 		return
 	}
-	whole := p.partial
-	p.conn.server.count.partial.Add(-int64(len(whole)))
+	if !ev.Last {
+		return
+	}
+	m := p.partial
 	p.partial = nil
-	p.publish(now, ev, whole, true)
+	if whole, stayed := parts.end(m); stayed {
+		p.publish(now, ev, whole, true)
+	} else {
+		p.failEvicted()
+	}
 }
 
-// collect keeps a fragment, within the budget that all partial messages share.
-func (p *incoming) collect(fragment []byte) bool {
-	s := p.conn.server
-	if s.count.partial.Add(int64(len(fragment))) > s.cfg.MaxPartialBytes {
-		s.count.partial.Add(-int64(len(fragment)))
-		p.link.Fail(amqp.Errorf(amqp.ConditionResourceLimitExceeded, "messages that have arrived in part take more than %d bytes", s.cfg.MaxPartialBytes))
-		return false
+// evicted: there is no room for the message that is arriving. It may be the second to say so.
+func (p *incoming) evicted() {
+	if p.gone || p.partial == nil || !p.conn.server.partials.evicted(p.partial) {
+		return
 	}
-	p.partial = append(p.partial, fragment...)
-	return true
+	p.forgetPartial()
+	p.failEvicted()
+}
+
+func (p *incoming) failEvicted() {
+	p.link.Fail(amqp.Errorf(amqp.ConditionResourceLimitExceeded,
+		"messages that have arrived in part take %d bytes, and this one began longest ago", p.conn.server.cfg.MaxPartialBytes))
 }
 
 func (p *incoming) forgetPartial() {
-	p.conn.server.count.partial.Add(-int64(len(p.partial)))
-	p.partial = nil
+	if p.partial != nil {
+		p.conn.server.partials.end(p.partial)
+		p.partial = nil
+	}
 }
 
 // ticketSettled marks the ticket of a message that needs no outcome.

@@ -39,6 +39,7 @@ const (
 	noticeShutdown                   // the server stops
 	noticeEnded                      // a consumer's queue is gone
 	noticeStolen                     // a link of the same name was attached elsewhere
+	noticeEvicted                    // there is no room for a message that is arriving
 	noticeNode                       // a node has something to send on a link
 )
 

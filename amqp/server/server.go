@@ -19,6 +19,7 @@ type Server struct {
 	cfg        Config
 	broker     *engine.Broker
 	count      counters
+	partials   partials
 	names      registry
 	nodes      nodes
 	buffers    pool[[]byte]
@@ -45,6 +46,7 @@ func New(cfg Config, broker *engine.Broker) *Server {
 		listeners:   make(map[net.Listener]struct{}),
 		stop:        make(chan struct{}),
 	}
+	s.partials.limit = cfg.MaxPartialBytes
 	s.buffers.make = func() []byte { return make([]byte, 0, bufferInitial) }
 	s.workspaces.make = func() *amqp.Workspace { return new(amqp.Workspace) }
 	s.relief = broker.OnRelief(s.relieved)

@@ -19,7 +19,6 @@ type counters struct {
 	messagesIn, messagesOut                atomic.Uint64
 	protocolErrors, linksRefused           atomic.Uint64
 	writeTimeouts                          atomic.Uint64
-	partial                                atomic.Int64
 }
 
 // Stats returns the server's gauges and counters.
@@ -32,6 +31,6 @@ func (s *Server) Stats() Stats {
 		BytesIn: c.bytesIn.Load(), BytesOut: c.bytesOut.Load(),
 		MessagesIn: c.messagesIn.Load(), MessagesOut: c.messagesOut.Load(),
 		ProtocolErrors: c.protocolErrors.Load(), LinksRefused: c.linksRefused.Load(),
-		WriteTimeout: c.writeTimeouts.Load(), PartialBytes: c.partial.Load(),
+		WriteTimeout: c.writeTimeouts.Load(), PartialBytes: s.partials.bytes.Load(),
 	}
 }

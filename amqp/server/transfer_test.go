@@ -203,18 +203,32 @@ func TestPartialMessagesShareABudget(t *testing.T) {
 	if s := r.server.Stats(); s.PartialBytes != 80_000 {
 		t.Errorf("partial bytes: %d", s.PartialBytes)
 	}
+	// The one that began first goes, whoever asks for more.
 	b.send(&codec.Transfer{More: true}, make([]byte, 40_000))
+	a.detached(limitExceeded)
+	a.send(&codec.Transfer{More: true}, make([]byte, 40_000)) // on its way already
+	a.send(&codec.Detach{Closed: true})
+	a.barrier()
+	b.barrier()
+	if s := r.server.Stats(); s.PartialBytes != 80_000 {
+		t.Errorf("partial bytes: %d", s.PartialBytes)
+	}
+	a.sender(1, "q")
+	x := a.transfer(1, false)
+	x.More = true
+	a.send(x, make([]byte, 10_000))
+	a.barrier()
+	b.send(&codec.Transfer{More: true}, make([]byte, 40_000)) // now it is the first
 	b.detached(limitExceeded)
-	b.send(&codec.Transfer{More: true}, make([]byte, 40_000)) // on its way already
 	b.send(&codec.Detach{Closed: true})
 	b.barrier()
-	if s := r.server.Stats(); s.PartialBytes != 40_000 {
+	if s := r.server.Stats(); s.PartialBytes != 10_000 {
 		t.Errorf("partial bytes: %d", s.PartialBytes)
 	}
 	// Whole messages don't count, and what is aborted counts no more.
-	b.sender(1, "q")
-	b.put(1, data(string(make([]byte, 50_000))))
-	a.send(&codec.Transfer{Aborted: true})
+	b.sender(2, "q")
+	b.put(2, data(string(make([]byte, 50_000))))
+	a.send(&codec.Transfer{Handle: 1, Aborted: true})
 	a.barrier()
 	if s := r.server.Stats(); s.PartialBytes != 0 {
 		t.Errorf("partial bytes: %d", s.PartialBytes)

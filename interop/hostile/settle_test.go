@@ -153,6 +153,18 @@ func TestFragments(t *testing.T) {
 			flood(c, wire.Continue(0, true, nil), 2000, time.Second)
 			defer c.Close()
 		}
+		// They hold all there is for messages that have arrived in part, and end none.
+		if s, err = wire.NewSender(c, 1, "large", "large"); err != nil {
+			t.Fatal(err)
+		}
+		large := volatile(8, 1<<20)
+		cuts = nil
+		for i := 60_000; i < len(large); i += 60_000 {
+			cuts = append(cuts, i)
+		}
+		if answer, err := s.Deliver(large, cuts...); err != nil || answer.Code != wire.CodeDisposition {
+			t.Errorf("a good client's large message: %#x %v", answer.Code, err)
+		}
 		if err := c.Hangup(); err != nil {
 			t.Error(err)
 		}
@@ -160,6 +172,9 @@ func TestFragments(t *testing.T) {
 	within(t, most, 80*mib)
 	if got := empty(t, b, "fragments"); got != 1 {
 		t.Errorf("%d messages", got)
+	}
+	if empty(t, b, "large") == 0 {
+		t.Error("the large message isn't there")
 	}
 	b.Settled(t, base, 64*mib, 10*time.Second)
 	zero(t, b, "leto_connections", "leto_sessions", "leto_links", "leto_partial_bytes", "leto_memory_used_bytes")
