@@ -65,9 +65,10 @@ fuzz: ## every fuzz target for FUZZTIME (30s)
 	done
 
 .PHONY: soak
-soak: ## what takes long: kills (LETO_CRASH_ROUNDS, 1000), power failures (as root; LETO_POWERLOSS_ROUNDS, 100)
+soak: ## what takes long: kills (LETO_CRASH_ROUNDS, 1000), power failures (as root; LETO_POWERLOSS_ROUNDS, 100), churn (LETO_CHURN, 10m)
 	LETO_CRASH_ROUNDS=$${LETO_CRASH_ROUNDS:-1000} go test -count=1 -v -timeout 2h -run 'TestKill$$' ./interop/crash ./store
 	LETO_POWERLOSS_ROUNDS=$${LETO_POWERLOSS_ROUNDS:-100} go test -count=1 -v -timeout 2h ./interop/powerloss
+	LETO_CHURN=$${LETO_CHURN:-10m} go test -count=1 -v -timeout 2h ./interop/churn
 
 .PHONY: bench
 bench: build ## micro benchmarks, then leto bench against a broker of its own
