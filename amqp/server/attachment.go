@@ -1,6 +1,9 @@
 package server
 
 import (
+	"maps"
+	"slices"
+
 	"github.com/letomq/leto/amqp"
 	"github.com/letomq/leto/codec"
 	"github.com/letomq/leto/engine"
@@ -20,6 +23,8 @@ type attachment struct {
 	pending int    // publishes or settlements whose commit is awaited
 	then    func() // once pending is 0
 	gone    bool
+
+	before, behind *attachment // of the same session, whose Context is the first one
 }
 
 func attachmentOf(l *amqp.Link) *attachment {
@@ -55,6 +60,7 @@ func (c *connection) attached(ev *amqp.Event) {
 		c.links = make(map[*attachment]struct{})
 	}
 	c.links[a] = struct{}{}
+	a.join(l.Session())
 	c.server.count.links.Add(1)
 	if victim := c.server.names.claim(a); victim != nil {
 		c.note(c.server.cfg.Log.Info()).Str("link", l.Name).Str("container", a.key.container).Str("from", victim.conn.id).Msg("link taken over by a second attach")
@@ -117,6 +123,28 @@ func (a *attachment) release(end func(*engine.Consumer)) {
 	a.conn.server.names.release(a)
 	a.conn.server.count.links.Add(-1)
 	delete(a.conn.links, a)
+	a.leave()
+}
+
+// join puts an attachment among those of its session.
+func (a *attachment) join(s *amqp.Session) {
+	if first, _ := s.Context.(*attachment); first != nil {
+		a.behind, first.before = first, a
+	}
+	s.Context = a
+}
+
+// leave takes it out. The session may have ended before.
+func (a *attachment) leave() {
+	if a.behind != nil {
+		a.behind.before = a.before
+	}
+	if a.before != nil {
+		a.before.behind = a.behind
+	} else {
+		a.link.Session().Context = a.behind
+	}
+	a.before, a.behind = nil, nil
 }
 
 // stolen: the same container has attached the link again; the terminus is the
@@ -167,13 +195,14 @@ func after(links []*attachment, f func()) {
 	}
 }
 
-// linksOf returns the attachments of a session; of all sessions for nil.
-func (c *connection) linksOf(s *amqp.Session) []*attachment {
-	var all []*attachment
-	for a := range c.links {
-		if s == nil || a.link.Session() == s {
-			all = append(all, a)
-		}
+// linksOf returns the attachments of a session.
+func linksOf(s *amqp.Session) (all []*attachment) {
+	first, _ := s.Context.(*attachment)
+	for a := first; a != nil; a = a.behind {
+		all = append(all, a)
 	}
 	return all
 }
+
+// allLinks returns the attachments of all sessions.
+func (c *connection) allLinks() []*attachment { return slices.Collect(maps.Keys(c.links)) }

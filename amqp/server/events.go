@@ -69,7 +69,7 @@ func (c *connection) handle(now time.Time, ev *amqp.Event) {
 			break // our own close says why, and stands behind what is being committed
 		}
 		c.settleDirty()
-		waiting := c.linksOf(nil)
+		waiting := c.allLinks()
 		c.endLinks(engine.ClosingClean)
 		after(waiting, func() { c.machine.Close(nil) })
 	case amqp.EventFailed:
@@ -114,7 +114,7 @@ func (c *connection) detached(ev *amqp.Event) {
 }
 
 func (c *connection) endSession(s *amqp.Session, answer bool) {
-	waiting := c.linksOf(s)
+	waiting := linksOf(s)
 	for _, a := range waiting {
 		a.release(func(consumer *engine.Consumer) { consumer.Close(engine.ClosingClean) })
 	}
@@ -168,7 +168,7 @@ func (c *connection) notice(n *notice) {
 		}
 	case noticeShutdown:
 		c.settleDirty()
-		waiting := c.linksOf(nil)
+		waiting := c.allLinks()
 		c.endLinks(engine.ClosingClean)
 		after(waiting, func() {
 			c.machine.Close(amqp.Errorf(amqp.ConditionConnectionForced, "broker %s is shutting down", c.server.cfg.Name))
