@@ -33,6 +33,9 @@ func (x *Index) Apply(b *Batch) error {
 			x.live[segment] = l
 		}
 	}
+	if a.soonest != 0 {
+		x.soonest, x.timed = min(x.soonest, a.soonest), x.ts
+	}
 	x.counters, x.ahead = a.counters, true
 	return nil
 }
@@ -56,6 +59,7 @@ type applying struct {
 
 	key, value []byte
 	run        run
+	soonest    int64 // of the expiries that were written, 0: none
 }
 
 // begin looks at what has been committed up to here.

@@ -43,6 +43,8 @@ type Index struct {
 	counters Counters
 	view     uint64 // what readers see
 	ahead    bool   // queues are those of a later view
+	soonest  int64  // nothing expires before, in unix milliseconds; never: nothing does
+	timed    uint64 // when an expiry was written last
 }
 
 // Open opens the index of a folder, or a new one if there is none, as it was at a checkpoint: ts is what Checkpoint
@@ -139,6 +141,9 @@ func (x *Index) read() error {
 		}
 		return nil
 	}); err != nil {
+		return err
+	}
+	if err := x.readSoonest(); err != nil {
 		return err
 	}
 	counters, err := x.countersAt(x.ts)

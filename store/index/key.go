@@ -7,6 +7,7 @@ const (
 	tableQueue    = 'q'
 	tableRun      = 'r' // queue, level, last number, runEntries or runGone
 	tableOverride = 'o' // queue, level, number
+	tableExpiry   = 'e' // time, queue, level, last number of a run
 	tableSummary  = 's'
 	tableCell     = 'c'
 	tableSegment  = 'b'
@@ -45,6 +46,21 @@ func appendOverrideKey(dst []byte, queue uint64, priority uint8, number uint64) 
 // runLast returns the last number in a run's key, and what of the run it holds.
 func runLast(key []byte) (last uint64, what byte) {
 	return binary.BigEndian.Uint64(key[10:]), key[runKeySize-1]
+}
+
+// appendTimeKey appends the key of a run in a table that is in order of times, which are above 0.
+func appendTimeKey(dst []byte, table byte, at int64, queue uint64, priority uint8, last uint64) []byte {
+	dst = append(dst, table)
+	dst = binary.BigEndian.AppendUint64(dst, uint64(at))
+	dst = binary.BigEndian.AppendUint64(dst, queue)
+	dst = append(dst, Priorities-1-priority)
+	return binary.BigEndian.AppendUint64(dst, last)
+}
+
+// splitTimeKey returns what appendTimeKey was given.
+func splitTimeKey(key []byte) (at int64, queue uint64, priority uint8, last uint64) {
+	return int64(binary.BigEndian.Uint64(key[1:])), binary.BigEndian.Uint64(key[9:]), Priorities - 1 - key[17],
+		binary.BigEndian.Uint64(key[18:])
 }
 
 func cellKey(space uint64, key []byte) []byte {

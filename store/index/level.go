@@ -12,7 +12,8 @@ type run struct {
 	last    uint64 // of its key
 	entries []Entry
 	gone    bitmap
-	marked  bool // the bitmap has a key
+	marked  bool  // the bitmap has a key
+	expiry  int64 // the earliest of its entries as it was read, 0: none expires; its key in the table of expiries
 }
 
 func (r *run) find(number uint64) (int, bool) {
@@ -79,10 +80,16 @@ func (r *run) read(it *badger.Iterator, prefix []byte) (bool, error) {
 	for len(r.gone) < (len(r.entries)+7)/8 {
 		r.gone = append(r.gone, 0)
 	}
+	r.expiry, _ = expiries(r.entries, r.gone)
 	return true, nil
 }
 
 func (a *applying) deleteRun(queue uint64, priority uint8) error {
+	if a.run.expiry != 0 {
+		if err := a.w.delete(appendTimeKey(a.key[:0], tableExpiry, a.run.expiry, queue, priority, a.run.last)); err != nil {
+			return err
+		}
+	}
 	if err := a.w.delete(appendRunKey(a.key[:0], queue, priority, a.run.last, runEntries)); err != nil || !a.run.marked {
 		return err
 	}
@@ -205,6 +212,11 @@ func (a *applying) writeRuns(queue uint64, l *Level, entries []Entry) error {
 		if err := a.w.set(a.key, a.value); err != nil {
 			return err
 		}
+		if first, last := expiries(entries[:n], nil); first != 0 {
+			if err := a.setExpiry(queue, l.Priority, entries[n-1].Number, first, last); err != nil {
+				return err
+			}
+		}
 		entries = entries[n:]
 	}
 	return nil
@@ -312,6 +324,9 @@ func (a *applying) writeBack(queue uint64, l *Level, rewrite, marked bool) error
 		}
 		return a.writeRuns(queue, l, kept)
 	case marked:
+		if err := a.moveExpiry(queue, l.Priority); err != nil {
+			return err
+		}
 		return a.w.set(appendRunKey(a.key[:0], queue, l.Priority, r.last, runGone), r.gone)
 	}
 	return nil

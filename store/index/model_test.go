@@ -218,6 +218,9 @@ func (m *model) check(t *testing.T, x *Index) {
 			t.Fatalf("queue %d: summary of %d entries, %d bytes, want %d, %d", q, n, b, total, bytes)
 		}
 	}
+	if err := x.Snapshot().CheckExpiries(func(problem string) { t.Fatal(problem) }); err != nil {
+		t.Fatal(err)
+	}
 	if got := x.Live(); !maps.Equal(got, live) {
 		t.Fatalf("live = %v, want %v", got, live)
 	}
@@ -320,7 +323,7 @@ func copyFiles(t *testing.T, dir string) string {
 // spoil lets keys be anything, as if a crash had kept some of the commits since the checkpoint and lost others.
 func spoil(t *testing.T, x *Index, r *rand.Rand) {
 	var keys [][]byte
-	for _, table := range []byte{tableQueue, tableRun, tableOverride, tableSummary, tableSegment, tableCounters} {
+	for _, table := range []byte{tableQueue, tableRun, tableOverride, tableExpiry, tableSummary, tableSegment, tableCounters} {
 		if err := x.scanAt(x.ts, []byte{table}, func(key, _ []byte) error {
 			keys = append(keys, slices.Clone(key))
 			return nil
