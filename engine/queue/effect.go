@@ -36,6 +36,7 @@ const (
 	CauseFinished       // by Finish
 	CauseAttempts       // the last allowed attempt failed
 	CauseRejected       // a consumer rejected it
+	CausePaged          // EffectStored: it waits from now on, in the store only
 )
 
 // loadEffect returns an effect about a part of the store. That is seldom, and an Effect is to stay small: it stands in

@@ -21,6 +21,7 @@ type frontier struct {
 	bytes      int64  // their payloads; after Restore right only for all priorities together
 	load       *Load  // on its way; nil for none
 	since      int    // of count, came after load was asked for
+	gone       gone   // numbers of this range that it doesn't have any more, and the store may still have
 }
 
 // Load is what a queue needs from the store: the entries of a priority from a number on. It doesn't change.
@@ -186,7 +187,7 @@ func (q *Queue) Loaded(load *Load, entries []Arrival, whole bool, now int64, fx 
 			fx = spare(entries[i:], fx) // not published yet
 			break
 		}
-		if a.Number < f.from {
+		if a.Number < f.from || f.gone.has(a.Number) {
 			fx = spare(entries[i:i+1], fx)
 			continue
 		}
@@ -212,6 +213,7 @@ func (q *Queue) Loaded(load *Load, entries []Arrival, whole bool, now int64, fx 
 		f.from = max(f.from, load.Last+1)
 		q.correct(f, f.since)
 	}
+	f.gone.loaded(f.from)
 	if len(page) > 0 {
 		r.putAll(page)
 	}
@@ -245,7 +247,18 @@ func (q *Queue) purgeStored(fx []Effect) []Effect {
 	for r.paged != 0 {
 		p := r.first()
 		f := r.level(p).frontier
-		fx = append(fx, loadEffect(EffectPurged, &Load{Priority: p, From: f.from, Last: f.last, Entries: f.count}))
+		// Those that have gone are on their way elsewhere.
+		count, from := f.count, f.from
+		for _, n := range f.gone.numbers() {
+			if n > from {
+				fx = append(fx, loadEffect(EffectPurged, &Load{Priority: p, From: from, Last: n - 1, Entries: count}))
+				count = 0
+			}
+			from = n + 1
+		}
+		if from <= f.last {
+			fx = append(fx, loadEffect(EffectPurged, &Load{Priority: p, From: from, Last: f.last, Entries: count}))
+		}
 		q.correct(f, 0)
 		f.load = nil
 		q.unfront(p)

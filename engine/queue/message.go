@@ -48,11 +48,13 @@ func (m *Message) Moved(address string) *Message {
 	return moved
 }
 
-// Fresh returns a copy that no queue holds, which shares the payload.
+// Fresh returns a copy that no queue holds, which shares the payload. Others may hold and drop m meanwhile.
 func (m *Message) Fresh() *Message {
-	fresh := *m
-	fresh.refs = 0
-	return &fresh
+	return &Message{
+		Payload: m.Payload, Format: m.Format, Durable: m.Durable,
+		HeaderDurable: m.HeaderDurable, HeaderPriority: m.HeaderPriority, HeaderTTL: m.HeaderTTL, DurableValue: m.DurableValue,
+		Priority: m.Priority, TTL: m.TTL, Expiry: m.Expiry, Arrived: m.Arrived, Address: m.Address,
+	}
 }
 
 // level returns the priority as one of ten.

@@ -106,7 +106,7 @@ func (a *Arrival) entry() *Entry {
 
 // left goes on after a message has been left to the store.
 func (q *Queue) left(m *Message, now int64, fx []Effect) []Effect {
-	fx = append(fx, Effect{Kind: EffectStored, Message: m})
+	fx = append(fx, Effect{Kind: EffectStored, Cause: CausePaged, Message: m})
 	if q.turn == nil && q.browsers == nil {
 		return fx
 	}

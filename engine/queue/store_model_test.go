@@ -16,6 +16,8 @@ type storeModel struct {
 	loads    []*loading
 	handing  *loading
 	returned map[*Message]bool // came back in this step
+	leaving  map[uint64]bool   // were in the store only when they left, and the store may still have them
+	unpurged int               // entries that were counted as purged, and weren't there yet
 }
 
 // row is an entry as it is committed.
@@ -33,7 +35,7 @@ type loading struct {
 }
 
 func newStoreModel(x *machine) *storeModel {
-	s := &storeModel{rows: map[uint64]*row{}, returned: map[*Message]bool{}}
+	s := &storeModel{rows: map[uint64]*row{}, returned: map[*Message]bool{}, leaving: map[uint64]bool{}}
 	s.open(x)
 	return s
 }
@@ -143,8 +145,11 @@ func (s *storeModel) judge(x *machine, f *Effect) {
 				n++
 			}
 		}
-		if n != f.Load().Entries {
-			x.fatal("purged %d, there were %d", f.Load().Entries, n)
+		s.unpurged += f.Load().Entries - n
+		for number := range s.leaving {
+			if r := s.rows[number]; r != nil && r.entry.priority == f.Load().Priority && number >= f.Load().From && number <= f.Load().Last {
+				x.fatal("entry %d is leaving and purged", number)
+			}
 		}
 		s.removals = append(s.removals, func() {
 			for number, r := range s.rows {
@@ -187,6 +192,9 @@ func (s *storeModel) structure(x *machine) {
 		return
 	}
 	q := &x.q
+	if s.unpurged != 0 {
+		x.fatal("purged %d more than there were", s.unpurged)
+	}
 	lease := int64(0)
 	for p := range uint8(10) {
 		if q.ready.used&(1<<p) == 0 {
@@ -249,8 +257,10 @@ func (s *storeModel) actions(x *machine) map[string]func(*rapid.T) {
 	hand := func(t *rapid.T) { x.t = t; s.hand(x, pick(t, true)) }
 	return map[string]func(*rapid.T){
 		"read": read, "read2": read, "hand": hand, "hand2": hand,
-		"flush": func(t *rapid.T) { x.t = t; s.flush() },
-		"seen":  func(t *rapid.T) { x.t = t; s.appear(x, rapid.IntRange(1, 10).Draw(t, "seen")) },
+		"flush":    func(t *rapid.T) { x.t = t; s.flush(x) },
+		"overdue":  func(t *rapid.T) { x.t = t; s.overdue(x) },
+		"overdue2": func(t *rapid.T) { x.t = t; s.overdue(x) },
+		"seen":     func(t *rapid.T) { x.t = t; s.appear(x, rapid.IntRange(1, 10).Draw(t, "seen")) },
 		"flood": func(t *rapid.T) {
 			x.t = t
 			for range rapid.IntRange(5, 30).Draw(t, "flood") {
@@ -268,11 +278,80 @@ func (s *storeModel) actions(x *machine) map[string]func(*rapid.T) {
 }
 
 // flush commits what has been removed.
-func (s *storeModel) flush() {
+func (s *storeModel) flush(x *machine) {
 	for _, f := range s.removals {
 		f()
 	}
 	s.removals = nil
+	for number := range s.leaving {
+		if s.rows[number] == nil {
+			delete(s.leaving, number)
+		}
+	}
+	if len(s.leaving) == 0 {
+		x.q.Released()
+	}
+}
+
+// overdue tells the queue of entries that have expired, as the store has them.
+func (s *storeModel) overdue(x *machine) {
+	priority := uint8(rapid.SampledFrom([]int{4, 4, 0, 5, 9}).Draw(x.t, "priority"))
+	hollow := rapid.Bool().Draw(x.t, "hollow")
+	most := rapid.SampledFrom([]int{1, 3, 100}).Draw(x.t, "most")
+	var numbers []uint64
+	for number, r := range s.rows {
+		if e := r.entry; e.priority == priority && e.expiry != 0 && e.expiry <= x.m.now {
+			numbers = append(numbers, number)
+		}
+	}
+	if len(numbers) == 0 {
+		x.t.Skip("nothing is due")
+	}
+	slices.Sort(numbers)
+	numbers = numbers[:min(len(numbers), most)]
+	var due []Overdue
+	for _, number := range numbers {
+		r := s.rows[number]
+		m := r.entry.message.Fresh()
+		if hollow {
+			m.Payload = nil
+		}
+		a := Arrival{Message: m, Number: number, Count: r.count, Base: r.base, Acquired: r.count > 0}
+		for k, v := range r.annotations {
+			a.Annotations = append(a.Annotations, Annotation{k, v})
+		}
+		due = append(due, Overdue{a, 1})
+	}
+	x.begin()
+	clear(s.returned)
+	late, fx := x.q.ExpireStored(priority, due, x.m.now, nil)
+	back := map[*Message]bool{}
+	for _, f := range fx {
+		if f.Kind == EffectStored {
+			back[f.Message] = true
+		}
+	}
+	for _, d := range due {
+		at := slices.IndexFunc(x.m.entries, func(e *modelEntry) bool { return e.number == d.Number && e.stored })
+		switch {
+		case at < 0 && !back[d.Message]:
+			x.fatal("entry %d isn't in the store only, and leaves", d.Number)
+		case at < 0 && slices.ContainsFunc(s.unseen, func(e *modelEntry) bool { return e.number == d.Number }):
+			late--
+		case at >= 0 && back[d.Message]:
+			x.fatal("entry %d is in the store only, and stays", d.Number)
+		case at >= 0:
+			e := x.m.entries[at]
+			e.stored, e.overdue, e.hollow = false, true, hollow
+			e.real = x.find(e.number, fx)
+			s.leaving[e.number] = true
+		}
+	}
+	if late > 0 {
+		x.fatal("%d entries are late that are published", late)
+	}
+	x.judge(fx)
+	x.end()
 }
 
 // read reads what a load asks for, as it is stored now.
@@ -333,7 +412,8 @@ func (s *storeModel) hand(x *machine, l *loading) {
 
 // restart drops the queue and opens it again with what is stored.
 func (s *storeModel) restart(x *machine) {
-	s.flush()
+	s.flush(x)
+	clear(s.leaving)
 	policy := x.m.policy
 	x.q = Queue{}
 	x.q.SetPolicy(policy)
@@ -346,7 +426,7 @@ func (s *storeModel) restart(x *machine) {
 	bytes := int64(0)
 	for number, r := range s.rows {
 		e := r.entry
-		e.real, e.owner, e.place, e.stored = nil, nil, waiting, true
+		e.real, e.owner, e.place, e.stored, e.overdue, e.hollow = nil, nil, waiting, true, false, false
 		e.count, e.base, e.acquisition = r.count, r.base, 0
 		if e.count > 0 {
 			e.acquisition = 1
