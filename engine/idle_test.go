@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"github.com/letomq/leto/engine"
+	"github.com/letomq/leto/store/memory"
 )
 
 // nullStore keeps nothing.
@@ -16,6 +17,9 @@ func (nullStore) Commit([]engine.Record) error   { return nil }
 func (nullStore) Load(engine.QueueID, uint8, uint64, int, int) ([]engine.Stored, error) {
 	return nil, nil
 }
+
+func (nullStore) Pick(engine.QueueID, uint8, []uint64, int) ([]engine.Stored, error) { return nil, nil }
+func (nullStore) Expiries() engine.Expiries                                          { return memory.New().Expiries() }
 
 func heap() uint64 {
 	runtime.GC()

@@ -10,7 +10,7 @@ import (
 // randomness, and applying it again changes nothing. A record that names a queue that isn't defined, or an entry that
 // isn't there, is passed over.
 //
-// Commit and Load may be called at the same time, Commit by one goroutine only.
+// Commit, Load and Pick may be called at the same time, Commit by one goroutine only.
 type Store interface {
 	// Recover returns what is stored. A broker calls it once, before anything else: the first one after the store was
 	// opened, or one that is built over a store that another broker has left, closed, inside the process.
@@ -24,6 +24,30 @@ type Store interface {
 	// most n, and no further once their payloads have reached that many bytes. At least one is returned if there is
 	// one. The messages are new structs, the caller's own; their payloads may be shared.
 	Load(q QueueID, priority uint8, from uint64, n, bytes int) ([]Stored, error)
+	// Pick returns some entries of a queue that have a priority: those of the numbers, which ascend, that are there, and
+	// no further once their payloads have reached that many bytes, but at least one. The messages are as Load's.
+	Pick(q QueueID, priority uint8, numbers []uint64, bytes int) ([]Stored, error)
+	// Expiries returns a reader of what expires, which has told nothing yet.
+	Expiries() Expiries
+}
+
+// Expiries tells which entries of a store expire. It is used by one goroutine, beside Commit and Load.
+type Expiries interface {
+	// Due returns entries that expire at until, a unix millisecond, or before, n at the most, in about the order in which
+	// they expire and sorted by queue, priority and number among themselves. An entry is told once; whoever lets it be
+	// will know when to look at it again. It may be told once more if the store has written it anew. One that has been
+	// committed lately may be told late, and one that is told is there.
+	//
+	// next is when to ask again: until or before when there may be more now, 0 when nothing that is stored expires.
+	Due(until int64, n int) (due []Due, next int64, err error)
+}
+
+// Due is an entry whose time has come.
+type Due struct {
+	Queue    QueueID
+	Priority uint8
+	Number   uint64
+	Bytes    int // of its payload
 }
 
 // ErrStoreFull says that a store has no room for messages now. It goes on when there is space again.

@@ -131,10 +131,9 @@ func (s *Store) encode(records []engine.Record) (parts int64, err error) {
 		case engine.RecordEnqueue, engine.RecordMove:
 			move := r.Kind == engine.RecordMove
 			if move {
-				switch there, err := s.exists(records[:i], uint64(r.From), r.FromNumber, level(r.Priority)); {
-				case err != nil:
+				if there, err := s.exists(records, i); err != nil {
 					return parts, err
-				case !there:
+				} else if !there {
 					continue
 				}
 			}

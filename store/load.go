@@ -38,22 +38,59 @@ func (s *Store) Load(q engine.QueueID, priority uint8, from uint64, n, bytes int
 		for i := range entries {
 			e := &entries[i]
 			from = e.Number + 1
-			stored, err := b.read(e)
-			var bad *BodyError
-			switch {
-			case errors.As(err, &bad):
-				bad.Queue, bad.Number = q, e.Number
-				s.measure.badBodies.Add(1)
-				s.alarm(bad.Error())
-				continue
-			case err != nil:
+			stored, err := s.readEntry(&b, q, e)
+			if err != nil {
 				return found, err
+			}
+			if stored.Message == nil {
+				continue
 			}
 			found = append(found, stored)
 			bytes -= stored.Message.Size()
 		}
 	}
 	return found, nil
+}
+
+// Pick returns some entries of a queue that have a priority, of those that are there. A body that doesn't read well is
+// left out and reported.
+func (s *Store) Pick(q engine.QueueID, priority uint8, numbers []uint64, bytes int) ([]engine.Stored, error) {
+	s.reading.RLock()
+	defer s.reading.RUnlock()
+	entries := make([]index.Entry, 0, len(numbers))
+	if err := s.find(uint64(q), level(priority), numbers, func(e *index.Entry) { entries = append(entries, *e) }); err != nil {
+		return nil, err
+	}
+	found := make([]engine.Stored, 0, len(entries))
+	b := bodies{store: s}
+	b.reset(entries)
+	for i := range entries {
+		if len(found) > 0 && bytes <= 0 {
+			break
+		}
+		stored, err := s.readEntry(&b, q, &entries[i])
+		if err != nil {
+			return found, err
+		}
+		if stored.Message != nil {
+			found = append(found, stored)
+			bytes -= stored.Message.Size()
+		}
+	}
+	return found, nil
+}
+
+// readEntry reads an entry's body. One that doesn't read well is reported, and returned without a message.
+func (s *Store) readEntry(b *bodies, q engine.QueueID, e *index.Entry) (engine.Stored, error) {
+	stored, err := b.read(e)
+	var bad *BodyError
+	if !errors.As(err, &bad) {
+		return stored, err
+	}
+	bad.Queue, bad.Number = q, e.Number
+	s.measure.badBodies.Add(1)
+	s.alarm(bad.Error())
+	return engine.Stored{}, nil
 }
 
 // BodyError says that a message's body isn't what was written.
@@ -81,6 +118,7 @@ func (s *Store) look(queue uint64, priority uint8, from uint64, n int, f func(*i
 	view := s.index.View()
 	fresh, edits, purges, whole := s.pending.peek(queue, priority, from, n)
 	s.mu.Unlock()
+	waiting := pendingFound{edits: edits, purges: purges}
 
 	ended := false
 	give := func(e *index.Entry) bool {
@@ -99,25 +137,8 @@ func (s *Store) look(queue uint64, priority uint8, from uint64, n int, f func(*i
 			if ended || len(fresh) > 0 && fresh[0].Number == e.Number {
 				return !ended
 			}
-			for i := range purges {
-				if e.Number >= purges[i].First && e.Number <= purges[i].Last {
-					return true
-				}
-			}
-			if edit, changed := edits[e.Number]; changed {
-				switch edit.Kind {
-				case index.EditRemove:
-					return true
-				case index.EditCount:
-					parts := []index.Part(nil)
-					if e.Extra != nil {
-						parts = e.Extra.Parts
-					}
-					e.Count, e.Base, e.Extra = edit.Entry.Count, edit.Entry.Base, &index.Extra{Parts: parts}
-					if edit.Entry.Extra != nil {
-						e.Extra.Annotations = edit.Entry.Extra.Annotations
-					}
-				}
+			if waiting.amend(e) {
+				return true
 			}
 			return give(e)
 		}); err != nil {

@@ -1,6 +1,7 @@
 package store
 
 import (
+	"cmp"
 	"slices"
 
 	"github.com/letomq/leto/engine"
@@ -14,6 +15,8 @@ type movedEntries struct {
 	entries map[entryKey]bool
 	purges  []entryRange
 	read    int // so many records are in entries and purges
+	asked   bool
+	before  map[entryKey]struct{} // those that moves of the window name and that were there before it
 }
 
 type entryKey struct {
@@ -39,7 +42,8 @@ func (m *movedEntries) reset() {
 	if m.entries != nil {
 		clear(m.entries)
 	}
-	m.purges, m.read = m.purges[:0], 0
+	m.purges, m.read, m.asked = m.purges[:0], 0, false
+	clear(m.before)
 }
 
 func (m *movedEntries) define(queue uint64, there bool) {
@@ -61,8 +65,9 @@ func (s *Store) defined(queue uint64) bool {
 	return there
 }
 
-// exists says whether there is an entry, after some records of the window.
-func (s *Store) exists(before []engine.Record, queue, number uint64, priority uint8) (bool, error) {
+// exists says whether there is an entry that the i-th record of a window moves.
+func (s *Store) exists(records []engine.Record, i int) (bool, error) {
+	queue, number, priority := uint64(records[i].From), records[i].FromNumber, level(records[i].Priority)
 	if !s.defined(queue) {
 		return false, nil
 	}
@@ -70,8 +75,8 @@ func (s *Store) exists(before []engine.Record, queue, number uint64, priority ui
 	if m.entries == nil {
 		m.entries = map[entryKey]bool{}
 	}
-	for ; m.read < len(before); m.read++ {
-		r := &before[m.read]
+	for ; m.read < i; m.read++ {
+		r := &records[m.read]
 		key := entryKey{uint64(r.Queue), level(r.Priority), r.Number}
 		switch r.Kind {
 		case engine.RecordMove:
@@ -98,12 +103,48 @@ func (s *Store) exists(before []engine.Record, queue, number uint64, priority ui
 	if slices.ContainsFunc(m.purges, func(r entryRange) bool { return r.has(key) }) {
 		return false, nil
 	}
+	if !m.asked {
+		if err := s.askBefore(records[i:]); err != nil {
+			return false, err
+		}
+	}
+	_, there := m.before[key]
+	return there, nil
+}
+
+// askBefore finds out which of the entries that records move are there before their window, all at once: one by one
+// would cost as much as all else that is done for them.
+func (s *Store) askBefore(records []engine.Record) error {
+	m := &s.moved
+	m.asked = true
+	if m.before == nil {
+		m.before = map[entryKey]struct{}{}
+	}
+	var keys []entryKey
+	for i := range records {
+		if r := &records[i]; r.Kind == engine.RecordMove {
+			keys = append(keys, entryKey{uint64(r.From), level(r.Priority), r.FromNumber})
+		}
+	}
+	slices.SortFunc(keys, func(a, b entryKey) int {
+		return cmp.Or(cmp.Compare(a.queue, b.queue), cmp.Compare(a.priority, b.priority), cmp.Compare(a.number, b.number))
+	})
+	keys = slices.Compact(keys)
 	s.reading.RLock()
 	defer s.reading.RUnlock()
-	found := false
-	err := s.look(queue, priority, number, 1, func(e *index.Entry) bool {
-		found = e.Number == number
-		return false
-	})
-	return found, err
+	var numbers []uint64
+	for len(keys) > 0 {
+		first := keys[0]
+		numbers = numbers[:0]
+		for len(keys) > 0 && keys[0].queue == first.queue && keys[0].priority == first.priority {
+			numbers = append(numbers, keys[0].number)
+			keys = keys[1:]
+		}
+		if err := s.find(first.queue, first.priority, numbers, func(e *index.Entry) {
+			m.before[entryKey{first.queue, first.priority, e.Number}] = struct{}{}
+		}); err != nil {
+			return err
+		}
+	}
+	return nil
 }

@@ -20,6 +20,7 @@ type pending struct {
 	bytes    int64 // of the windows
 	counters index.Counters
 	cells    []pendingCell
+	timed    bool     // some entry expires
 	rebuild  *rebuild // set while the index is made anew
 
 	bodies []bodyPlace // of the window that is being entered
@@ -209,6 +210,7 @@ func (p *pending) enterEntry(l *shelfLevel, f *fact, window uint64) {
 	e := pendingEntry{window: window, Entry: index.Entry{
 		Number: f.number, Place: b.place, Payload: b.size, Expiry: b.expiry, Count: f.count, Base: f.base,
 	}}
+	p.timed = p.timed || b.expiry > 0
 	if len(b.parts) > 0 || len(f.annotations) > 0 {
 		e.Extra = &index.Extra{Annotations: slices.Clone(f.annotations), Parts: b.parts}
 	}
@@ -483,7 +485,9 @@ func (p *pending) applied(window uint64) {
 		p.bytes -= p.windows[n].bytes
 		n++
 	}
-	p.windows = slices.Delete(p.windows, 0, n)
+	if p.windows = slices.Delete(p.windows, 0, n); len(p.windows) == 0 {
+		p.timed = false
+	}
 }
 
 func (l *shelfLevel) applied(window uint64) {

@@ -17,9 +17,10 @@ type position struct {
 	storeID [16]byte
 }
 
+// positionVersion rises with the form of the index: a position of another version is none, and the index is made anew.
 const (
 	positionMagic   = "LETOPOSN"
-	positionVersion = 1
+	positionVersion = 2
 	positionSize    = 8 + 2 + 6*8 + 16 + 4
 )
 

@@ -160,7 +160,7 @@ func TestPositionRoundTrip(t *testing.T) {
 		window: 1, next: journal.Position{Index: math.MaxUint64, Segment: 3, Offset: 4096}, epoch: 4, time: 5, storeID: [16]byte{6, 15: 7},
 	}
 	b := p.encode()
-	want := "4c45544f504f534e 0001 0000000000000001 ffffffffffffffff 0000000000000003 0000000000001000 0000000000000004" +
+	want := "4c45544f504f534e 0002 0000000000000001 ffffffffffffffff 0000000000000003 0000000000001000 0000000000000004" +
 		"0000000000000005 06000000000000000000000000000007"
 	if got := hex.EncodeToString(b[:len(b)-4]); got != strings.ReplaceAll(want, " ", "") {
 		t.Errorf("position = %s, want %s", got, want)

@@ -63,16 +63,24 @@ func (q *entries) remove(number uint64) bool {
 	return true
 }
 
-func (q *entries) purge(priority uint8, from, last uint64) {
-	var numbers []uint64
+// between returns the numbers of a priority from one number to another.
+func (q *entries) between(priority uint8, from, last uint64) (numbers []uint64) {
 	for i, _ := q.search(from); i < len(q.all) && q.all[i].Number <= last; i++ {
 		if e := &q.all[i]; e.Message != nil && level(e.Message) == priority {
 			numbers = append(numbers, e.Number)
 		}
 	}
-	for _, n := range numbers {
-		q.remove(n)
+	return numbers
+}
+
+// expiring returns how many entries expire.
+func (q *entries) expiring() (n int) {
+	for i := range q.all {
+		if m := q.all[i].Message; m != nil && m.Expiry > 0 {
+			n++
+		}
 	}
+	return n
 }
 
 func (q *entries) load(priority uint8, from uint64, n, bytes int) []engine.Stored {

@@ -13,6 +13,7 @@ type Store struct {
 	mu     sync.Mutex
 	queues map[engine.QueueID]*entries
 	state  engine.State // without Queues and Summaries
+	times  timetable
 }
 
 var _ engine.Store = (*Store)(nil)
@@ -42,6 +43,7 @@ func (s *Store) Commit(records []engine.Record) error {
 	for i := range records {
 		s.apply(&records[i])
 	}
+	s.forget()
 	return nil
 }
 
@@ -58,10 +60,13 @@ func (s *Store) apply(r *engine.Record) {
 		s.state.LastQueue = max(s.state.LastQueue, r.Queue)
 		return
 	case engine.RecordDelete:
+		if q := s.queues[r.Queue]; q != nil {
+			s.times.gone += q.expiring()
+		}
 		delete(s.queues, r.Queue)
 		return
 	case engine.RecordMove:
-		if from := s.queues[r.From]; from == nil || !from.remove(r.FromNumber) {
+		if from := s.queues[r.From]; from == nil || !s.remove(from, r.FromNumber) {
 			return
 		}
 	}
@@ -71,17 +76,60 @@ func (s *Store) apply(r *engine.Record) {
 	}
 	switch r.Kind {
 	case engine.RecordEnqueue, engine.RecordMove:
+		s.remove(q, r.Number)
+		if at := r.Message.Expiry; at > 0 {
+			s.times.add(at, r.Queue, r.Number)
+		}
 		q.put(engine.Stored{Number: r.Number, Count: r.Count, Base: r.Base, Annotations: r.Annotations, Message: r.Message})
 		s.state.LastNumber = max(s.state.LastNumber, r.Number)
 	case engine.RecordPurge:
-		q.purge(r.Priority, r.FromNumber, r.Number)
+		for _, n := range q.between(r.Priority, r.FromNumber, r.Number) {
+			s.remove(q, n)
+		}
 	case engine.RecordRemove:
-		q.remove(r.Number)
+		s.remove(q, r.Number)
 	case engine.RecordCount:
 		if e := q.find(r.Number); e != nil {
 			e.Count, e.Base, e.Annotations = r.Count, r.Base, r.Annotations
 		}
 	}
+}
+
+// remove takes an entry out, if it is there.
+func (s *Store) remove(q *entries, number uint64) bool {
+	e := q.find(number)
+	if e == nil {
+		return false
+	}
+	if e.Message.Expiry > 0 {
+		s.times.gone++
+	}
+	return q.remove(number)
+}
+
+// Pick returns some entries of a queue that have a priority.
+func (s *Store) Pick(id engine.QueueID, priority uint8, numbers []uint64, bytes int) ([]engine.Stored, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	q := s.queues[id]
+	if q == nil {
+		return nil, nil
+	}
+	var found []engine.Stored
+	for _, n := range numbers {
+		e := q.find(n)
+		if e == nil || level(e.Message) != priority {
+			continue
+		}
+		if len(found) > 0 && bytes <= 0 {
+			break
+		}
+		picked := *e
+		picked.Message = e.Message.Fresh()
+		found = append(found, picked)
+		bytes -= picked.Message.Size()
+	}
+	return found, nil
 }
 
 // Load returns entries of a queue that have a priority.

@@ -37,6 +37,10 @@ func Run(t *testing.T, open func(t *testing.T) Store) {
 		{"numbers and queue ids are never forgotten", testLast},
 		{"load goes by number, count and bytes", testLoad},
 		{"each priority is a level of its own", testLevels},
+		{"some entries are picked", testPick},
+		{"what expires is told in order of time", testExpiries},
+		{"what has gone doesn't expire", testExpiriesGone},
+		{"what comes later expires as well", testExpiriesLater},
 		{"load runs beside commit", testConcurrent},
 		{"many entries come and go", testChurn},
 	} {
