@@ -186,6 +186,7 @@ func (a *address) place(q *boundQueue) {
 	})
 	if q.id != 0 {
 		q.core.SetBudget(a.broker.paging)
+		a.broker.sweeper.add(q)
 	}
 	routes := append(slices.Clip(a.queues()), q)
 	a.routes.Store(&routes)
@@ -215,6 +216,7 @@ func (a *address) delete(q *boundQueue, why error, idle bool) bool {
 	b.totals.retire(q.core.Stats().Counters)
 	if q.id != 0 {
 		b.committer.enter([]Record{{Kind: RecordDelete, Queue: q.id}}, nil)
+		b.sweeper.remove(q)
 	}
 	for _, c := range consumers {
 		c.Tag.(*Consumer).end(why)

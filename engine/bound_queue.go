@@ -77,6 +77,9 @@ func (q *boundQueue) carryOut(fx []queue.Effect, o *Outcome) aftermath {
 		case queue.EffectExpired:
 			after.departures = append(after.departures, departure{entry: f.Entry, message: f.Message, expired: true})
 		case queue.EffectStored:
+			if at := f.Message.Expiry; at != 0 && f.Cause == queue.CausePaged {
+				q.broker().sweeper.expect(at)
+			}
 			q.broker().memory.release(f.Message)
 		case queue.EffectLoad:
 			q.broker().loader.enter(q, f.Load())

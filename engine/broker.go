@@ -20,6 +20,7 @@ type Broker struct {
 	committer     *committer
 	loader        *loader
 	keeper        *keeper
+	sweeper       *sweeper
 	subscriptions subscriptions
 	temporaries   temporaries
 	totals        totals
@@ -58,11 +59,13 @@ func New(opts Options, store Store) (*Broker, error) {
 	}
 	b.memory = newMemory(b.limits.MemoryBytes, b.paging)
 	b.loader = &loader{broker: b, store: store}
+	b.sweeper = newSweeper(b, store)
 	if err := b.recover(store); err != nil {
 		return nil, err
 	}
 	b.running.Go(b.committer.run)
 	b.running.Go(b.keep)
+	b.running.Go(b.sweep)
 	return b, nil
 }
 

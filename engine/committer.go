@@ -245,6 +245,13 @@ func (c *committer) commit(w *window) (full bool, err error) {
 	return true, c.store.Commit(rest)
 }
 
+// broken reports whether the store has failed.
+func (c *committer) broken() bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.err != nil
+}
+
 func (c *committer) fail(err error) error {
 	err = fmt.Errorf("store: commit: %w", err)
 	c.mu.Lock()

@@ -235,3 +235,15 @@ func TestCase175_NothingRemains(t *testing.T) {
 		t.Errorf("%d segments of %d bytes are left of nothing", len(segments), size)
 	}
 }
+
+// TestCase191_ExpiresAfterRestart: a time to live goes on over a restart.
+func TestCase191_ExpiresAfterRestart(t *testing.T) {
+	t.Parallel()
+	n := begin(t)
+	n.send("brief", append(header(wire.Bool(true), wire.Null(), wire.Uint(1500)), data("brief")...))
+	n.again(true)
+	m, err := wire.Split(n.take("ExpiryQueue", 1)[0])
+	if err != nil || !bytes.Equal(m.Bare, data("brief")) {
+		t.Errorf("expired message is % x, %v", m.Bare, err)
+	}
+}

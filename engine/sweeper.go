@@ -1,0 +1,240 @@
+package engine
+
+import (
+	"fmt"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/letomq/leto/engine/queue"
+)
+
+// sweeper has messages expire that are in the store only. It asks the store when the first of them is due, a bounded
+// number at a time, so that many that expire at once take no more memory than few. Those that are in memory are the
+// keeper's.
+type sweeper struct {
+	broker *Broker
+	store  Store
+	at     atomic.Int64 // when to ask, in unix milliseconds; 0: not before something expires
+	told   atomic.Int64 // up to when it has asked
+	afresh atomic.Bool  // something that the store has told of has to be told again
+	wake   chan struct{}
+
+	mu     sync.Mutex
+	queues map[QueueID]*boundQueue
+}
+
+const (
+	// sweepQuantum is how many messages expire with one commit.
+	sweepQuantum = 1024
+	// sweepPause gathers what expires one after the other.
+	sweepPause = 20 * time.Millisecond
+	// sweepRetry is how long what couldn't expire waits.
+	sweepRetry = 200 * time.Millisecond
+)
+
+func newSweeper(b *Broker, store Store) *sweeper {
+	s := &sweeper{broker: b, store: store, wake: make(chan struct{}, 1), queues: map[QueueID]*boundQueue{}}
+	s.at.Store(1) // what has expired while nobody was here
+	return s
+}
+
+// add makes a durable queue known.
+func (s *sweeper) add(q *boundQueue) {
+	s.mu.Lock()
+	s.queues[q.id] = q
+	s.mu.Unlock()
+}
+
+func (s *sweeper) remove(q *boundQueue) {
+	s.mu.Lock()
+	delete(s.queues, q.id)
+	s.mu.Unlock()
+}
+
+func (s *sweeper) queue(id QueueID) *boundQueue {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.queues[id]
+}
+
+// expect says that a message has been left to the store that expires at a unix millisecond. It may be called under a
+// guard.
+func (s *sweeper) expect(at int64) {
+	if told := s.told.Load(); at <= told {
+		s.afresh.Store(true)
+		at = told + sweepRetry.Milliseconds()
+	}
+	s.ask(at)
+}
+
+// ask has the store asked at a unix millisecond.
+func (s *sweeper) ask(at int64) {
+	for {
+		planned := s.at.Load()
+		if planned != 0 && planned <= at {
+			return
+		}
+		if s.at.CompareAndSwap(planned, at) {
+			break
+		}
+	}
+	select {
+	case s.wake <- struct{}{}:
+	default:
+	}
+}
+
+// sweep runs until the broker closes, or its store has failed.
+func (b *Broker) sweep() {
+	s := b.sweeper
+	timer := time.NewTimer(time.Hour)
+	defer timer.Stop()
+	expiries := s.store.Expiries()
+	for {
+		at, now := s.at.Load(), b.now()
+		if at == 0 || at > now {
+			wait := time.Hour
+			if left := at - now; at != 0 && left < wait.Milliseconds() {
+				wait = time.Duration(left) * time.Millisecond
+			}
+			timer.Reset(wait)
+			select {
+			case <-timer.C:
+			case <-s.wake:
+			case <-b.closing:
+				return
+			}
+			continue
+		}
+		s.at.Store(0)
+		if s.afresh.Swap(false) {
+			expiries = s.store.Expiries()
+		}
+		s.told.Store(now)
+		due, next, err := expiries.Due(now, sweepQuantum)
+		if err == nil && len(due) > 0 {
+			err = s.expire(due)
+		}
+		select {
+		case <-b.closing:
+			return
+		default:
+		}
+		switch {
+		case err != nil:
+			if b.committer.broken() {
+				return
+			}
+			if b.observer.LoadFailed != nil {
+				b.observer.LoadFailed(fmt.Errorf("store: expiry: %w", err))
+			}
+			s.afresh.Store(true)
+			s.ask(now + loadRetry.Milliseconds())
+		case next == 0:
+		case next <= now:
+			s.ask(next)
+		default:
+			s.ask(max(next, now+sweepPause.Milliseconds()))
+		}
+	}
+}
+
+// expire has entries expire, and returns when the store has let go of them.
+func (s *sweeper) expire(due []Due) error {
+	var queues []*boundQueue
+	for len(due) > 0 {
+		n := 1
+		for n < len(due) && due[n].Queue == due[0].Queue && due[n].Priority == due[0].Priority {
+			n++
+		}
+		if q := s.queue(due[0].Queue); q != nil {
+			if len(queues) == 0 || queues[len(queues)-1] != q {
+				queues = append(queues, q)
+			}
+			if err := s.level(q, due[:n]); err != nil {
+				return err
+			}
+		}
+		due = due[n:]
+	}
+	if err := s.broker.committer.sync(); err != nil {
+		return err
+	}
+	for _, q := range queues {
+		q.guard.enter()
+		q.core.Released()
+		q.guard.leave()
+	}
+	return nil
+}
+
+// level has entries of one queue and priority expire. Only for those that go somewhere it reads their payloads.
+func (s *sweeper) level(q *boundQueue, due []Due) error {
+	b := s.broker
+	priority := due[0].Priority
+	bytes := make(map[uint64]int, len(due))
+	numbers := make([]uint64, len(due))
+	for i, d := range due {
+		numbers[i], bytes[d.Number] = d.Number, d.Bytes
+	}
+	overdue := make([]queue.Overdue, 0, min(len(due), expireQuantum))
+	if q.address.settings.ExpiryAddress == "" {
+		now := b.now()
+		for len(numbers) > 0 {
+			overdue = overdue[:0]
+			for _, n := range numbers[:min(len(numbers), expireQuantum)] {
+				m := &Message{Durable: true, Priority: priority, Expiry: now}
+				overdue = append(overdue, queue.Overdue{Arrival: queue.Arrival{Message: m, Number: n}, Bytes: bytes[n]})
+			}
+			numbers = numbers[len(overdue):]
+			s.depart(q, priority, overdue)
+		}
+		return nil
+	}
+	for len(numbers) > 0 {
+		page := numbers[:min(len(numbers), expireQuantum)]
+		stored, err := s.store.Pick(q.id, priority, page, b.paging.PageBytes)
+		if err != nil {
+			return err
+		}
+		overdue = overdue[:0]
+		last := page[len(page)-1]
+		for i := range stored {
+			overdue = append(overdue, queue.Overdue{Arrival: stored[i].arrival(), Bytes: bytes[stored[i].Number]})
+			last = stored[i].Number
+		}
+		for len(numbers) > 0 && numbers[0] <= last {
+			numbers = numbers[1:]
+		}
+		s.depart(q, priority, overdue)
+	}
+	return nil
+}
+
+// depart has entries leave their queue, and enters what becomes of them into the commit window.
+func (s *sweeper) depart(q *boundQueue, priority uint8, overdue []queue.Overdue) {
+	b := s.broker
+	b.committer.await()
+	for i := range overdue {
+		m := overdue[i].Message
+		b.memory.force(cost(m, 1))
+		m.Hold(1)
+	}
+	q.guard.enter()
+	if q.deleted {
+		q.guard.leave()
+		for i := range overdue {
+			b.memory.release(overdue[i].Message)
+		}
+		return
+	}
+	late, fx := q.core.ExpireStored(priority, overdue, b.now(), nil)
+	after := q.carryOut(fx, nil)
+	q.guard.leave()
+	q.after(&after, nil)
+	if late > 0 {
+		s.afresh.Store(true)
+		s.ask(b.now() + sweepRetry.Milliseconds())
+	}
+}
