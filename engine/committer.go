@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"sync"
 	"sync/atomic"
+	"time"
 
 	"github.com/letomq/leto/engine/queue"
 )
@@ -16,6 +17,7 @@ type committer struct {
 	store    Store
 	failed   func(error)
 	finished chan struct{}
+	stop     chan struct{} // closed when what has no space needn't be tried again
 
 	maxSteps int
 	maxBytes int64
@@ -89,7 +91,7 @@ func (c *committer) sync() error {
 
 func newCommitter(store Store, limits Limits, last uint64, failed func(error)) *committer {
 	c := &committer{
-		store: store, failed: failed, finished: make(chan struct{}),
+		store: store, failed: failed, finished: make(chan struct{}), stop: make(chan struct{}),
 		window: &window{}, spare: &window{},
 		maxSteps: limits.WindowRecords, maxBytes: limits.WindowBytes,
 	}
@@ -242,8 +244,21 @@ func (c *committer) commit(w *window) (full bool, err error) {
 	if len(rest) == 0 {
 		return true, nil
 	}
-	return true, c.store.Commit(rest)
+	for {
+		err = c.store.Commit(rest)
+		if !errors.Is(err, ErrStoreFull) {
+			return true, err
+		}
+		select { // not even for that: what has been settled can't be confirmed before it is
+		case <-time.After(fullRetry):
+		case <-c.stop:
+			return true, err
+		}
+	}
 }
+
+// fullRetry is how long the committer waits for space when there is none at all.
+const fullRetry = 100 * time.Millisecond
 
 // broken reports whether the store has failed.
 func (c *committer) broken() bool {
@@ -267,6 +282,7 @@ func (c *committer) fail(err error) error {
 func (c *committer) end() {
 	c.mu.Lock()
 	c.ending = true
+	close(c.stop)
 	c.wake.Signal()
 	c.mu.Unlock()
 	<-c.finished

@@ -7,6 +7,7 @@ import (
 	"strings"
 	"testing"
 	"testing/synctest"
+	"time"
 
 	"github.com/letomq/leto/engine"
 )
@@ -269,6 +270,32 @@ func TestFullStore(t *testing.T) {
 		w.restart()
 		w.expectQueue("q", "c+1", "z")
 		w.expectQueue("DLQ", "b+1")
+	})
+}
+
+// With no space at all what has been settled waits for some, and so does its confirmation.
+func TestStoreFullForSettlements(t *testing.T) {
+	store := &watchedStore{}
+	inWorldOn(t, engine.Options{}, store, func(t *testing.T, w *world) {
+		p := w.producer("q")
+		p.send(true, "a", "b")
+		c := w.consumer("q")
+		ds := c.take(2)
+		store.fail(errNoSpace)
+		c.Settle(settlements(ds[0]), rejected, 1)
+		c.Settle(settlements(ds[1]), accepted, 2)
+		later(10 * time.Second)
+		if len(c.settled) != 0 {
+			t.Errorf("settled %v, and nothing can be written", c.settled)
+		}
+		store.fail(nil)
+		later(time.Second)
+		if !slices.Equal(c.settled, []uint64{1, 2}) || len(w.failures) != 0 {
+			t.Errorf("settled %v, failures %v, want both settled", c.settled, w.failures)
+		}
+		w.restart()
+		w.expectQueue("q")
+		w.expectQueue("DLQ", "a+1")
 	})
 }
 

@@ -18,6 +18,7 @@ func (nullStore) Load(engine.QueueID, uint8, uint64, int, int) ([]engine.Stored,
 	return nil, nil
 }
 
+func (nullStore) Room() bool                                                         { return true }
 func (nullStore) Pick(engine.QueueID, uint8, []uint64, int) ([]engine.Stored, error) { return nil, nil }
 func (nullStore) Expiries() engine.Expiries                                          { return memory.New().Expiries() }
 

@@ -16,10 +16,12 @@ type Store interface {
 	// opened, or one that is built over a store that another broker has left, closed, inside the process.
 	Recover() (State, error)
 	// Commit makes all records hold, in their order, or none, and returns when they do. With ErrStoreFull none holds,
-	// and records that bring no message are still taken. After any other error the store is broken: what of the batch
+	// and records that bring no new message are still taken while there is any space. After any other error the store is broken: what of the batch
 	// holds is unknown and every later Commit fails. The records are not kept; the messages they point to may be, and
 	// are never changed.
 	Commit(records []Record) error
+	// Room reports whether Commit takes new messages now.
+	Room() bool
 	// Load returns the entries of a queue that have a priority, in ascending order of number, from one number on: at
 	// most n, and no further once their payloads have reached that many bytes. At least one is returned if there is
 	// one. The messages are new structs, the caller's own; their payloads may be shared.

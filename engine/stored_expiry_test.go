@@ -269,12 +269,36 @@ func TestExpiryFailsAndGoesOn(t *testing.T) {
 		store.mu.Lock()
 		store.fails = 3
 		store.mu.Unlock()
-		later(10 * time.Second)
+		later(20 * time.Second)
 		if i := w.info("q"); i.Messages+i.Delivering != 0 || told.Load() != 3 {
 			t.Errorf("queue = %+v, %d failures told", i, told.Load())
 		}
 		if i := w.info("E"); i.Messages != 100 {
 			t.Errorf("E = %+v", i)
+		}
+	})
+}
+
+// While the store has no room, what has an expiry address stays; what has none makes room.
+func TestExpiryWaitsForRoom(t *testing.T) {
+	store := &watchedStore{}
+	opts := tiny
+	opts.Settings = []engine.AddressSettings{
+		{Match: "#", ExpiryAddress: new("E")}, {Match: "gone", ExpiryAddress: new("")},
+	}
+	inWorldOn(t, opts, store, func(t *testing.T, w *world) {
+		w.producer("q").fillLasting(3000, evenly(time.Second))
+		w.producer("gone").fillLasting(3000, evenly(1500*time.Millisecond))
+		w.restart()
+		store.fail(engine.ErrStoreFull)
+		later(20 * time.Second)
+		if q, gone := w.info("q"), w.info("gone"); q.Messages != 3000 || gone.Messages+gone.Delivering != 0 {
+			t.Errorf("queues = %+v\n%+v", q, gone)
+		}
+		store.fail(nil)
+		later(20 * time.Second)
+		if q, e := w.info("q"), w.info("E"); q.Messages+q.Delivering != 0 || e.Messages != 3000 || len(w.failures) != 0 {
+			t.Errorf("queues = %+v\n%+v, failures %v", q, e, w.failures)
 		}
 	})
 }

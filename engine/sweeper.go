@@ -1,6 +1,7 @@
 package engine
 
 import (
+	"errors"
 	"fmt"
 	"sync"
 	"sync/atomic"
@@ -29,8 +30,10 @@ const (
 	sweepQuantum = 1024
 	// sweepPause gathers what expires one after the other.
 	sweepPause = 20 * time.Millisecond
-	// sweepRetry is how long what couldn't expire waits.
+	// sweepRetry is how long what isn't in its queue yet waits.
 	sweepRetry = 200 * time.Millisecond
+	// sweepStuck is how long those wait that can't be read, or have no room where they go.
+	sweepStuck = 5 * time.Second
 )
 
 func newSweeper(b *Broker, store Store) *sweeper {
@@ -91,6 +94,7 @@ func (b *Broker) sweep() {
 	timer := time.NewTimer(time.Hour)
 	defer timer.Stop()
 	expiries := s.store.Expiries()
+	stuck := false // some couldn't expire
 	for {
 		at, now := s.at.Load(), b.now()
 		if at == 0 || at > now {
@@ -113,7 +117,9 @@ func (b *Broker) sweep() {
 		}
 		s.told.Store(now)
 		due, next, err := expiries.Due(now, sweepQuantum)
-		if err == nil && len(due) > 0 {
+		if err != nil {
+			next = 0
+		} else if len(due) > 0 {
 			err = s.expire(due)
 		}
 		select {
@@ -121,28 +127,32 @@ func (b *Broker) sweep() {
 			return
 		default:
 		}
-		switch {
-		case err != nil:
+		if err != nil {
 			if b.committer.broken() {
 				return
 			}
-			if b.observer.LoadFailed != nil {
+			if b.observer.LoadFailed != nil && !errors.Is(err, ErrStoreFull) {
 				b.observer.LoadFailed(fmt.Errorf("store: expiry: %w", err))
 			}
+			stuck = true
+		}
+		switch {
+		case next != 0 && next <= now:
+			s.ask(next) // there is more, also of other queues
+		case stuck:
+			stuck = false
 			s.afresh.Store(true)
-			s.ask(now + loadRetry.Milliseconds())
-		case next == 0:
-		case next <= now:
-			s.ask(next)
-		default:
+			s.ask(now + sweepStuck.Milliseconds())
+		case next != 0:
 			s.ask(max(next, now+sweepPause.Milliseconds()))
 		}
 	}
 }
 
-// expire has entries expire, and returns when the store has let go of them.
+// expire has entries expire, and returns when the store has let go of them. With an error some stay where they are.
 func (s *sweeper) expire(due []Due) error {
 	var queues []*boundQueue
+	var failed error
 	for len(due) > 0 {
 		n := 1
 		for n < len(due) && due[n].Queue == due[0].Queue && due[n].Priority == due[0].Priority {
@@ -153,7 +163,7 @@ func (s *sweeper) expire(due []Due) error {
 				queues = append(queues, q)
 			}
 			if err := s.level(q, due[:n]); err != nil {
-				return err
+				failed = err
 			}
 		}
 		due = due[n:]
@@ -166,7 +176,7 @@ func (s *sweeper) expire(due []Due) error {
 		q.core.Released()
 		q.guard.leave()
 	}
-	return nil
+	return failed
 }
 
 // level has entries of one queue and priority expire. Only for those that go somewhere it reads their payloads.
@@ -191,6 +201,9 @@ func (s *sweeper) level(q *boundQueue, due []Due) error {
 			s.depart(q, priority, overdue)
 		}
 		return nil
+	}
+	if !s.store.Room() {
+		return ErrStoreFull // a message that moves takes space before it gives back as much
 	}
 	for len(numbers) > 0 {
 		page := numbers[:min(len(numbers), expireQuantum)]

@@ -2,12 +2,16 @@ package engine_test
 
 import (
 	"errors"
+	"fmt"
 	"slices"
 	"sync"
 
 	"github.com/letomq/leto/engine"
 	"github.com/letomq/leto/store/memory"
 )
+
+// errNoSpace has not even settlements fit.
+var errNoSpace = fmt.Errorf("nothing fits: %w", engine.ErrStoreFull)
 
 // watchedStore is a memory store that remembers what was committed, and can be held or broken.
 type watchedStore struct {
@@ -30,7 +34,7 @@ func (s *watchedStore) Commit(records []engine.Record) error {
 	if gate != nil {
 		<-gate
 	}
-	if errors.Is(broken, engine.ErrStoreFull) && !slices.ContainsFunc(records, func(r engine.Record) bool {
+	if errors.Is(broken, engine.ErrStoreFull) && !errors.Is(broken, errNoSpace) && !slices.ContainsFunc(records, func(r engine.Record) bool {
 		return r.Kind == engine.RecordEnqueue
 	}) {
 		broken = nil
@@ -42,6 +46,12 @@ func (s *watchedStore) Commit(records []engine.Record) error {
 	s.batches = append(s.batches, slices.Clone(records))
 	s.mu.Unlock()
 	return s.Store.Commit(records)
+}
+
+func (s *watchedStore) Room() bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.broken == nil
 }
 
 // hold makes commits wait until the returned function is called.

@@ -3,6 +3,7 @@ package store
 import (
 	"errors"
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/letomq/leto/engine"
@@ -40,14 +41,13 @@ func (s *Store) Commit(records []engine.Record) error {
 	return err
 }
 
-// brings says whether records bring a message.
+// Room reports whether new messages are taken now.
+func (s *Store) Room() bool { return !s.full.Load() }
+
+// brings says whether records bring a new message. One that moves is there already, and a settlement may wait for that:
+// it is taken while the reserve lasts.
 func brings(records []engine.Record) bool {
-	for i := range records {
-		if k := records[i].Kind; k == engine.RecordEnqueue || k == engine.RecordMove {
-			return true
-		}
-	}
-	return false
+	return slices.ContainsFunc(records, func(r engine.Record) bool { return r.Kind == engine.RecordEnqueue })
 }
 
 // await waits while too much is pending.

@@ -58,6 +58,12 @@ func TestSpaceRunsOut(t *testing.T) {
 	}
 	commit(nil, remove(1))
 	commit(engine.ErrStoreFull, remove(2), enqueue(4)) // none of it
+	commit(nil, engine.Record{ // what moves is there already
+		Kind: engine.RecordMove, Queue: 1, Number: 5, From: 1, FromNumber: 2, Priority: priorityOf(enqueue(2)), Message: enqueue(2).Message,
+	})
+	if s.Room() {
+		t.Error("there is room, and no message is taken")
+	}
 
 	m.free.Store(499) // the index is left alone
 	eventually(t, "low", func() bool { return s.Metrics().Free == 499 })
@@ -76,7 +82,7 @@ func TestSpaceRunsOut(t *testing.T) {
 	commit(nil, enqueue(4))
 	eventually(t, "applied", func() bool { return s.Metrics().PendingWindows == 0 })
 	if n := s.Metrics().Entries; n != 2 {
-		t.Errorf("%d entries, want 2 and 4", n)
+		t.Errorf("%d entries, want 4 and 5", n)
 	}
 	if err := s.Close(); err != nil {
 		t.Fatal(err)

@@ -20,6 +20,7 @@ func (forgetful) Load(engine.QueueID, uint8, uint64, int, int) ([]engine.Stored,
 	return nil, nil
 }
 
+func (forgetful) Room() bool                                                         { return true }
 func (forgetful) Pick(engine.QueueID, uint8, []uint64, int) ([]engine.Stored, error) { return nil, nil }
 func (f forgetful) Expiries() engine.Expiries                                        { return f }
 func (forgetful) Due(int64, int) ([]engine.Due, int64, error)                        { return nil, 0, nil }

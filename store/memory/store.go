@@ -95,6 +95,9 @@ func (s *Store) apply(r *engine.Record) {
 	}
 }
 
+// Room reports that there is always room.
+func (s *Store) Room() bool { return true }
+
 // remove takes an entry out, if it is there.
 func (s *Store) remove(q *entries, number uint64) bool {
 	e := q.find(number)
