@@ -184,10 +184,12 @@ func (a *address) place(q *boundQueue) {
 		RejectRedelivers: s.RejectPolicy == RejectRedeliver,
 		CountOnLoss:      s.CountOnLoss,
 	})
+	budgets := a.broker.transient
 	if q.id != 0 {
-		q.core.SetBudget(a.broker.paging)
+		budgets = a.broker.budgets
 		a.broker.sweeper.add(q)
 	}
+	q.core.SetBudgets(budgets)
 	routes := append(slices.Clip(a.queues()), q)
 	a.routes.Store(&routes)
 }
@@ -218,6 +220,7 @@ func (a *address) delete(q *boundQueue, why error, idle bool) bool {
 		b.committer.enter([]Record{{Kind: RecordDelete, Queue: q.id}}, nil)
 		b.sweeper.remove(q)
 	}
+	b.spiller.drop(q)
 	for _, c := range consumers {
 		c.Tag.(*Consumer).end(why)
 	}

@@ -29,6 +29,7 @@ type aftermath struct {
 	departures []departure
 	entered    bool // something has entered the commit window
 	empty      bool // the queue has run empty and may have to be deleted
+	spilled    bool // something has entered the spill
 }
 
 func (q *boundQueue) broker() *Broker { return q.address.broker }
@@ -81,13 +82,19 @@ func (q *boundQueue) carryOut(fx []queue.Effect, o *Outcome) aftermath {
 				q.broker().sweeper.expect(at)
 			}
 			q.broker().memory.release(f.Message)
+		case queue.EffectSpill:
+			q.broker().spiller.enter(q, f.Entry, f.Message)
+			after.spilled = true
 		case queue.EffectLoad:
-			q.broker().loader.enter(q, f.Load())
+			q.broker().loader.enter(loadJob{q, f.Load()})
 		case queue.EffectHeld:
 			q.broker().loader.hold(q)
 		case queue.EffectPurged:
-			if !q.deleted {
-				l := f.Load()
+			switch l := f.Load(); {
+			case l.Spilled:
+				q.broker().spiller.purge(q, l.Priority, l.From, l.Last)
+				q.broker().totals.lost.Add(uint64(l.Lost))
+			case !q.deleted:
 				records = append(records, Record{
 					Kind: RecordPurge, Queue: q.id, Priority: l.Priority, FromNumber: l.From, Number: l.Last,
 				})
@@ -148,6 +155,9 @@ func (q *boundQueue) publish(m *Message, number uint64) bool {
 	q.guard.leave()
 	if len(after.departures) > 0 || after.empty {
 		q.after(&after, nil)
+	}
+	if after.spilled && q.broker().spiller.crowded.Load() {
+		q.broker().spiller.await()
 	}
 	return true
 }

@@ -16,9 +16,12 @@ type Broker struct {
 	settings      *settingsTable
 	limits        Limits
 	memory        *memory
-	paging        *queue.Budget
+	paging        *queue.Budget  // of what the store holds
+	budgets       *queue.Budgets // of durable queues
+	transient     *queue.Budgets // of others
 	committer     *committer
 	loader        *loader
+	spiller       *spiller
 	keeper        *keeper
 	sweeper       *sweeper
 	subscriptions subscriptions
@@ -43,7 +46,6 @@ func New(opts Options, store Store) (*Broker, error) {
 		names:    newNameTable(),
 		settings: compileSettings(opts.Settings),
 		limits:   opts.Limits,
-		paging:   newBudget(opts.Limits.MemoryBytes),
 		keeper:   newKeeper(),
 		observer: opts.Observer,
 		clock:    opts.Now,
@@ -57,7 +59,11 @@ func New(opts Options, store Store) (*Broker, error) {
 	if b.rand == nil {
 		b.rand = rand.Reader
 	}
-	b.memory = newMemory(b.limits.MemoryBytes, b.paging)
+	b.spiller = newSpiller(b, b.limits.MemoryBytes, opts.Spill)
+	b.paging = newBudget(b.limits.MemoryBytes)
+	b.budgets = queue.NewBudgets(b.paging, b.spiller.budget)
+	b.transient = queue.NewBudgets(nil, b.spiller.budget)
+	b.memory = newMemory(b.limits.MemoryBytes, b.paging, b.spiller.budget)
 	b.loader = &loader{broker: b, store: store}
 	b.sweeper = newSweeper(b, store)
 	if err := b.recover(store); err != nil {
@@ -73,7 +79,7 @@ func New(opts Options, store Store) (*Broker, error) {
 func (b *Broker) now() int64 { return b.clock().UnixMilli() }
 
 // Close ends all consumers with ErrClosed, commits what is pending and waits for the broker's goroutines. It doesn't
-// close the store. What consumers had unsettled is not counted as a failed attempt.
+// close the store, but the spill, whose content is gone. What consumers had unsettled is not counted as a failed attempt.
 func (b *Broker) Close() error {
 	if !b.closed.CompareAndSwap(false, true) {
 		<-b.ended
@@ -95,8 +101,9 @@ func (b *Broker) Close() error {
 	b.loader.close()
 	b.committer.end()
 	b.running.Wait()
+	err := b.spiller.close()
 	close(b.ended)
-	return nil
+	return err
 }
 
 // Settings returns the settings in force at an address, which need not exist. A prefix or a queue part is ignored.

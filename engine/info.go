@@ -10,7 +10,8 @@ type QueueInfo struct {
 	Name, Address string
 	Routing       Routing
 	Messages      int // waiting
-	Stored        int // of those, in the store only
+	Stored        int // of those, in the store only, and
+	Spilled       int // in the spill only
 	Delivering    int // with consumers, or on their way to another queue
 	Bytes         int64
 	Consumers     int
@@ -37,9 +38,11 @@ type Totals struct {
 	Addresses, Queues    int
 	Consumers            int
 	Messages, Delivering int
+	Stored, Spilled      int   // of Messages, in the store only, and in the spill only
 	Memory, MemoryLimit  int64 // bytes; limit 0 = none
 	Added, Acknowledged  uint64
 	Expired, Killed      uint64
+	Lost                 uint64 // had been spilled and couldn't be read
 	Dropped              uint64 // left a queue for nowhere: no dead-letter or expiry address, or no queue there
 	Unrouted             uint64
 }
@@ -51,7 +54,7 @@ func (q *boundQueue) info() QueueInfo {
 	q.guard.leave()
 	return QueueInfo{
 		Name: q.name, Address: q.address.name, Routing: q.address.routing,
-		Messages: s.Waiting, Stored: s.Stored, Delivering: s.Acquired + s.Leaving, Bytes: s.Bytes, Consumers: s.Consumers,
+		Messages: s.Waiting, Stored: s.Stored, Spilled: s.Spilled, Delivering: s.Acquired + s.Leaving, Bytes: s.Bytes, Consumers: s.Consumers,
 		Added: s.Added, Acknowledged: s.Acknowledged, Expired: s.Expired, Killed: s.Killed,
 		Durable: q.id != 0, Temporary: q.temporary,
 	}
@@ -102,7 +105,7 @@ func (b *Broker) Totals() Totals {
 		Addresses: int(b.totals.addresses.Load()), Queues: int(b.totals.queues.Load()),
 		Memory: b.memory.used.Load(), MemoryLimit: b.memory.hard,
 		Added: b.totals.added.Load(), Acknowledged: b.totals.acknowledged.Load(),
-		Expired: b.totals.expired.Load(), Killed: b.totals.killed.Load(),
+		Expired: b.totals.expired.Load(), Killed: b.totals.killed.Load(), Lost: b.totals.lost.Load(),
 		Dropped: b.totals.dropped.Load(), Unrouted: b.totals.unrouted.Load(),
 	}
 	for _, a := range b.names.all() {
@@ -110,6 +113,8 @@ func (b *Broker) Totals() Totals {
 			i := q.info()
 			t.Consumers += i.Consumers
 			t.Messages += i.Messages
+			t.Stored += i.Stored
+			t.Spilled += i.Spilled
 			t.Delivering += i.Delivering
 			t.Added += i.Added
 			t.Acknowledged += i.Acknowledged

@@ -16,7 +16,7 @@ const (
 	loadRetry = time.Second
 )
 
-// loader brings from the store what queues ask for. Its goroutines run while there is something to load, loadsInFlight
+// loader brings from the store and the spill what queues ask for. Its goroutines run while there is something to load, loadsInFlight
 // at most. A queue asks for one page of each priority at a time, and one for each browser, so that what waits is
 // bounded by what is there.
 type loader struct {
@@ -37,13 +37,13 @@ type loadJob struct {
 }
 
 // enter takes a job. It may be called under a guard.
-func (l *loader) enter(q *boundQueue, load *queue.Load) {
+func (l *loader) enter(job loadJob) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if l.closed {
 		return
 	}
-	l.jobs = append(l.jobs, loadJob{q, load})
+	l.jobs = append(l.jobs, job)
 	if l.running < loadsInFlight {
 		l.running++
 		l.workers.Go(l.work)
@@ -72,18 +72,19 @@ func (l *loader) work() {
 }
 
 // carryOut loads a page and hands it to its queue. A load that fails is tried again until it succeeds, the queue is
-// deleted or the broker closes: what the queue counts must not be taken for gone.
+// deleted or the broker closes: what the queue counts must not be taken for gone. What is in the spill only is given
+// up in the end.
 func (l *loader) carryOut(job loadJob) {
-	b, q, load := l.broker, job.queue, job.load
+	b, q := l.broker, job.queue
 	b.committer.await() // what has expired will enter the window
-	for {
-		stored, err := l.store.Load(q.id, load.Priority, load.From, load.Entries, load.Bytes)
+	for try := 1; ; try++ {
+		p, err := l.read(job, try)
 		if err == nil {
-			q.loaded(load, stored)
+			q.loaded(job.load, p)
 			return
 		}
 		if b.observer.LoadFailed != nil {
-			b.observer.LoadFailed(fmt.Errorf("store: queue %s::%s: load: %w", q.address.name, q.name, err))
+			b.observer.LoadFailed(fmt.Errorf("queue %s::%s: load: %w", q.address.name, q.name, err))
 		}
 		select {
 		case <-time.After(loadRetry):
@@ -94,6 +95,27 @@ func (l *loader) carryOut(job loadJob) {
 			return
 		}
 	}
+}
+
+// read reads what is asked for from where it is.
+func (l *loader) read(job loadJob, try int) (p page, err error) {
+	load := job.load
+	p.whole = true
+	if load.Stored {
+		found, err := l.store.Load(job.queue.id, load.Priority, load.From, load.Entries, load.Bytes)
+		if err != nil {
+			return p, fmt.Errorf("store: %w", err)
+		}
+		p = pageOf(found, load.Entries, load.Bytes)
+	}
+	if load.Spilled {
+		spilled, err := l.broker.spiller.load(job.queue, load, try)
+		if err != nil {
+			return p, fmt.Errorf("spill: %w", err)
+		}
+		p = p.with(spilled)
+	}
+	return p, nil
 }
 
 // close ends the goroutines and waits for them. What waits to be loaded stays where it is.
@@ -143,18 +165,15 @@ func (q *boundQueue) isDeleted() bool {
 }
 
 // loaded hands a page to the queue that asked for it.
-func (q *boundQueue) loaded(load *queue.Load, stored []Stored) {
+func (q *boundQueue) loaded(load *queue.Load, p page) {
 	b := q.broker()
-	arrivals := make([]queue.Arrival, len(stored))
-	bytes := 0
-	for i := range stored {
-		s := &stored[i]
-		bytes += s.Message.Size()
+	arrivals := make([]queue.Arrival, len(p.entries))
+	for i := range p.entries {
+		s := &p.entries[i]
 		b.memory.force(cost(s.Message, 1))
 		s.Message.Hold(1)
 		arrivals[i] = s.arrival()
 	}
-	whole := len(stored) < load.Entries && bytes < load.Bytes
 	q.guard.enter()
 	if q.deleted {
 		q.guard.leave()
@@ -163,7 +182,7 @@ func (q *boundQueue) loaded(load *queue.Load, stored []Stored) {
 		}
 		return
 	}
-	after := q.carryOut(q.core.Loaded(load, arrivals, whole, b.now(), nil), nil)
+	after := q.carryOut(q.core.Loaded(load, arrivals, p.whole, b.now(), nil), nil)
 	q.guard.leave()
 	q.after(&after, nil)
 }

@@ -23,15 +23,16 @@ type memory struct {
 	calm  int64         // below again: not any more
 	ample chan struct{} // tells the keeper of that
 	pages *queue.Budget
+	spill *queue.Budget // of the same kind; nil: none
 
 	mu        sync.Mutex
 	listeners map[int]func()
 	next      int
 }
 
-func newMemory(limit int64, pages *queue.Budget) *memory {
+func newMemory(limit int64, pages, spill *queue.Budget) *memory {
 	return &memory{
-		tight: limit / 10 * 6, calm: limit / 10 * 5, ample: make(chan struct{}, 1), pages: pages,
+		tight: limit / 10 * 6, calm: limit / 10 * 5, ample: make(chan struct{}, 1), pages: pages, spill: spill,
 		hard: limit, soft: limit / 10 * 8, low: limit / 10 * 7,
 		wake: make(chan struct{}, 1), listeners: map[int]func(){},
 	}
@@ -65,6 +66,9 @@ func (m *memory) watch(used int64) {
 		return
 	}
 	if !m.pages.Tight.Load() {
+		if m.spill != nil { // first: it mustn't stay when the other one goes
+			m.spill.Tight.Store(true)
+		}
 		m.pages.Tight.Store(true)
 		m.free(0) // it may have been freed between the two
 	}
@@ -84,6 +88,9 @@ func (m *memory) press() {
 func (m *memory) free(n int64) {
 	used := m.used.Add(-n)
 	if m.pages.Tight.Load() && used < m.calm && m.pages.Tight.CompareAndSwap(true, false) {
+		if m.spill != nil {
+			m.spill.Tight.Store(false)
+		}
 		select {
 		case m.ample <- struct{}{}:
 		default:

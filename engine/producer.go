@@ -220,6 +220,9 @@ const (
 func (p *Producer) commit(m *Message, picked []*boundQueue, ticket uint64) (Result, commitOutcome) {
 	c := p.broker.committer
 	c.await()
+	if s := p.broker.spiller; !m.Durable && s.crowded.Load() {
+		s.await() // here: the committer, which makes it visible, mustn't
+	}
 	targets := reserve(picked, m)
 	if len(targets) == 0 {
 		return Result{}, commitNowhere

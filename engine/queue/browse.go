@@ -5,14 +5,14 @@ import "slices"
 // view is what a browser has seen: per priority all up to a number, but those that came late.
 type view struct {
 	seen   [10]uint64
-	passed [10]uint64 // up to there it has all that is in the store only
+	passed [10]uint64 // up to there it has all that is in the store or the spill only
 	missed []*Entry   // numbers below seen that became visible only afterwards
 	load   *Load      // what it waits for; nil for nothing
 	page   page
 }
 
-// page is what was loaded for a browser, while it is looked at: it is not kept. It has what the store holds of a
-// priority from a number on up to another one.
+// page is what was loaded for a browser, while it is looked at: it is not kept. It has what is not in memory of a
+// priority, from a number on up to another one.
 type page struct {
 	priority uint8
 	from, to uint64
@@ -45,8 +45,8 @@ func (v *view) late(e *Entry) {
 	v.missed = append(v.missed, e)
 }
 
-// show gives a browser what its credit allows. When it comes to where entries are in the store only, it asks for a page
-// of them.
+// show gives a browser what its credit allows. When it comes to where entries aren't in memory, it asks for a page of
+// them.
 func (q *Queue) show(b *Consumer, now int64, fx []Effect) []Effect {
 	if b.view.load != nil {
 		return fx
@@ -98,13 +98,13 @@ func (q *Queue) look(v *view, now int64) (e *Entry, load *Load) {
 			}
 		}
 		if q.ready.paged&(1<<p) != 0 {
-			f := q.ready.level(p).frontier
-			from := max(f.from, v.seen[p]+1, v.passed[p]+1)
-			for from <= f.last && (best == nil || from < best.number) {
-				e, known := v.page.first(p, from, f.last)
+			l := q.ready.level(p)
+			last := l.last()
+			from := max(l.from(), v.seen[p]+1, v.passed[p]+1)
+			for from <= last && (best == nil || from < best.number) {
+				e, known := v.page.first(p, from, last)
 				if !known {
-					b := q.ready.budget
-					return nil, &Load{Priority: p, From: from, Last: f.last, Entries: b.PageEntries, Bytes: b.PageBytes}
+					return nil, q.ready.pageFor(p, from, last)
 				}
 				if e == nil {
 					v.passed[p] = v.page.to
@@ -145,8 +145,15 @@ func (q *Queue) shown(load *Load, entries []Arrival, whole bool, now int64, fx [
 	v.load = nil
 	v.page = page{priority: load.Priority, from: load.From}
 	for i := range entries {
-		v.page.to = entries[i].Number
-		v.page.entries = append(v.page.entries, entries[i].entry())
+		a := &entries[i]
+		if a.Number > load.Last {
+			break // there may be more of the other home, which hasn't been asked
+		}
+		v.page.to = a.Number
+		// What has come into memory meanwhile is seen there, and what isn't published yet isn't there yet.
+		if f := q.ready.frontier(load.Priority, q.ready.home(a.Message)); f != nil && a.Number >= f.from && a.Number <= f.last {
+			v.page.entries = append(v.page.entries, a.entry())
+		}
 	}
 	if whole {
 		v.page.to = max(v.page.to, load.Last)

@@ -6,8 +6,9 @@ import "sync/atomic"
 // structures that hold them.
 const EntryCost = 192
 
-// Budget is how much of what the store holds the queues of one broker also keep in memory, waiting to be delivered. It
-// may be used by many queues at once. The fields are set before it is used and don't change.
+// Budget is how much the queues of one broker keep in memory, waiting to be delivered, of what can also wait elsewhere:
+// one for what the store holds, and one for what can be spilled. It may be used by many queues at once. The fields are
+// set before it is used and don't change.
 //
 // Sizes are in bytes of payloads and EntryCost for each entry, where they don't say otherwise.
 type Budget struct {
@@ -15,7 +16,7 @@ type Budget struct {
 	Ceiling int64 // of one queue and priority
 	Floor   int64 // what each queue and priority may keep beside Limit
 	Chunk   int64 // is taken from Limit and given back at once
-	Low     int64 // a priority that has less in memory, and more in the store, is loaded; above 0
+	Low     int64 // a priority that has less in memory, and more elsewhere, is loaded; above 0
 
 	PageEntries, PageBytes   int // what one load brings at most, in entries and payload bytes
 	SmallEntries, SmallBytes int // the same when Limit is reached: what it takes to go on
@@ -25,7 +26,20 @@ type Budget struct {
 	// false, Resume is called for the queues that were held.
 	Tight atomic.Bool
 
+	// Closed says that nothing can be spilled at present: new entries are kept in memory, whatever the limit. It may
+	// change at any time, and has no meaning for what the store holds.
+	Closed atomic.Bool
+
 	used atomic.Int64
+}
+
+// Budgets are those of a queue. They don't change.
+type Budgets struct{ of [homes]*Budget }
+
+// NewBudgets returns the budgets of durable entries and of others, either of which may be nil: there is no limit then.
+// A queue that the store doesn't hold has none of durable ones; all of its entries are others.
+func NewBudgets(store, spill *Budget) *Budgets {
+	return &Budgets{[homes]*Budget{homeStore: store, homeSpill: spill}}
 }
 
 // Used returns what of Limit is taken. It may be above Limit by what had to be loaded or came back from consumers.

@@ -20,10 +20,11 @@ const (
 	EffectGone                      // the entry has left the queue; Cause says why
 	EffectDead                      // the entry is leaving: dead-letter or drop it, then Finish; Cause says why
 	EffectExpired                   // the entry is leaving: expire it, then Finish
-	EffectStored                    // the queue lets go of the message, which has no Entry: the store has it
-	EffectLoad                      // bring Load from the store and hand it to Loaded
+	EffectStored                    // the queue lets go of the message, which has no Entry: it is elsewhere, or not needed
+	EffectSpill                     // the queue lets go of Entry, which isn't anywhere else: keep it for a Load
+	EffectLoad                      // bring Load from where its entries are and hand it to Loaded
 	EffectHeld                      // nothing is loaded for want of memory: call Resume when there is some
-	EffectPurged                    // what the store has of Load, from From to Last, is gone
+	EffectPurged                    // what the store or the spill has of Load, from From to Last, is gone from there
 )
 
 // Cause says why an entry leaves.
@@ -39,7 +40,7 @@ const (
 	CausePaged          // EffectStored: it waits from now on, in the store only
 )
 
-// loadEffect returns an effect about a part of the store. That is seldom, and an Effect is to stay small: it stands in
+// loadEffect returns an effect about a part of the store or the spill. That is seldom, and an Effect is to stay small: it stands in
 // for an entry.
 func loadEffect(kind EffectKind, l *Load) Effect {
 	return Effect{Kind: kind, Entry: &Entry{state: stateGone, more: &more{load: l}}}

@@ -2,19 +2,23 @@ package queue
 
 import "math/bits"
 
-// What a queue has more than its budget stays in the store alone. Each priority has at most one frontier: its durable
-// entries are in memory below it, and in the store only from there on. Those are counted and not known one by one.
-// Transient entries are in memory on both sides; above the frontier they have to wait, for order's sake. When little
-// is left below it, the queue asks for the next page with EffectLoad, goes on with what it may give, and moves the
-// frontier when the page is Loaded.
+// What a queue has more than its budgets is not in memory: durable entries stay in the store alone, others are
+// spilled. Each priority has at most one frontier for each of the two homes: its entries of that home are in memory
+// below it, and only there from it on. Those are counted and not known one by one. Nothing is given that lies behind
+// either frontier, for order's sake. When little is left, the queue asks for the next page of the home whose frontier
+// comes first, with EffectLoad, goes on with what it may give, and moves the frontier when the page is Loaded.
 //
-// Browsers read the store through pages of their own, which are not kept. One that has passed the place of a message
-// that is published late, and left to the store, doesn't come back for it.
+// What is loaded from the store stays there until it is settled. What is loaded from the spill is gone from it: it is
+// in memory from then on, with all that happens to it, until it leaves the queue.
+//
+// Browsers read through pages of their own, which are not kept. One that has passed the place of a message that is
+// published late, and isn't kept in memory, doesn't come back for it.
 //
 // The store may know more than the queue: entries whose commit holds and that are not published yet. They have numbers
-// above all that the queue has counted, since durable messages are published in ascending order.
+// above all of that home that the queue has counted, since durable messages are published in ascending order. Others
+// may come late, and some of them wait in memory behind the frontier: those that a load on its way may miss.
 
-// frontier is where the entries of one priority are in the store only.
+// frontier is where the entries of one priority and home are not in memory.
 type frontier struct {
 	from, last uint64 // they have numbers of this range
 	count      int    // how many there are, and
@@ -24,13 +28,16 @@ type frontier struct {
 	gone       gone   // numbers of this range that it doesn't have any more, and the store may still have
 }
 
-// Load is what a queue needs from the store: the entries of a priority from a number on. It doesn't change.
+// Load is what a queue needs: the entries of a priority from a number on. It doesn't change.
 type Load struct {
 	Priority   uint8
+	Stored     bool   // from the store
+	Spilled    bool   // from the spill; from both only for a browser, in one order
 	From, Last uint64 // more is not needed
 	Entries    int    // at most so many
 	Bytes      int    // and no more once their payloads have reached so many bytes
 	Browser    *Consumer
+	Lost       int   // of an EffectPurged
 	reserved   int64 // of the budget
 }
 
@@ -41,21 +48,20 @@ type Stored struct {
 	First, Last uint64 // no entry has a number below First or above Last
 }
 
-// SetBudget has durable entries beyond the budget be kept by the store alone. It is called before anything is
-// published. The store must then have every durable message before it is published, and they come in ascending order
-// of their numbers.
-func (q *Queue) SetBudget(b *Budget) { q.ready.budget = b }
+// SetBudgets has entries beyond the budgets not be in memory. It is called before anything is published. The store must
+// then have every durable message before it is published, if there is a budget of them, and they come in ascending
+// order of their numbers.
+func (q *Queue) SetBudgets(b *Budgets) { q.ready.budgets = b }
 
 // Restore opens a queue with what the store holds of it, without loading anything; bytes is the size of all payloads.
-// It is called once, after SetBudget and before anything else.
+// It is called once, after SetBudgets and before anything else.
 func (q *Queue) Restore(levels []Stored, bytes int64) {
 	for _, s := range levels {
 		if s.Entries == 0 {
 			continue
 		}
-		q.front(min(s.Priority, 9), s.First).last = s.Last
-		f := q.ready.level(min(s.Priority, 9)).frontier
-		f.count, f.bytes = s.Entries, bytes
+		f := q.front(homeStore, min(s.Priority, 9), s.First)
+		f.last, f.count, f.bytes = s.Last, s.Entries, bytes
 		q.waiting += s.Entries
 		q.bytes += bytes
 		bytes = 0 // the first has them all
@@ -64,43 +70,100 @@ func (q *Queue) Restore(levels []Stored, bytes int64) {
 }
 
 // front sets a frontier.
-func (q *Queue) front(priority uint8, from uint64) *frontier {
+func (q *Queue) front(h home, priority uint8, from uint64) *frontier {
 	r := &q.ready
 	f := &frontier{from: from}
-	r.open(priority).frontier = f
+	l := r.open(priority)
+	if l.away == nil {
+		l.away = &away{}
+	}
+	l.away.frontiers[h] = f
 	r.paged |= 1 << priority
 	return f
 }
 
-// unfront takes the frontier of a priority away.
-func (q *Queue) unfront(priority uint8) {
+// unfront takes a frontier away.
+func (q *Queue) unfront(h home, priority uint8) {
 	r := &q.ready
 	l := r.level(priority)
-	bytes := l.frontier.bytes
-	l.frontier = nil
-	r.paged &^= 1 << priority
-	r.shrink(l)
-	if r.paged != 0 {
-		r.level(r.first()).frontier.bytes += bytes
-	} else {
-		q.bytes -= bytes // what was counted and isn't there
+	a := l.away
+	bytes := a.frontiers[h].bytes
+	a.passed[h] = max(a.passed[h], a.frontiers[h].from)
+	a.frontiers[h] = nil
+	if a.frontiers == [homes]*frontier{} {
+		r.paged &^= 1 << priority
 	}
+	r.shrink(l, h)
+	for paged := r.paged; h == homeStore && paged != 0; paged &= paged - 1 {
+		if f := r.level(uint8(bits.TrailingZeros16(paged))).frontier(h); f != nil {
+			f.bytes += bytes
+			return
+		}
+	}
+	q.bytes -= bytes // what was counted and isn't there
 }
 
-// page leaves a new durable message to the store, if it has to; false when it is to be kept.
-func (q *Queue) page(m *Message, number uint64, now int64) bool {
+// frontier returns that of a priority and home, or nil.
+func (r *ready) frontier(priority uint8, h home) *frontier {
+	if r.paged&(1<<priority) == 0 {
+		return nil
+	}
+	return r.level(priority).frontier(h)
+}
+
+// behind reports whether a frontier has passed a number that might be spilled.
+func (l *level) behind(number uint64) bool { return l.away != nil && number < l.away.passed[homeSpill] }
+
+// from returns the number from which on nothing of the level can be given before more is loaded.
+func (l *level) from() uint64 {
+	from := uint64(endKey)
+	for h := range homes {
+		if f := l.frontier(h); f != nil {
+			from = min(from, f.from)
+		}
+	}
+	return from
+}
+
+// last returns the highest number of the level that isn't in memory, 0 for none.
+func (l *level) last() uint64 {
+	last := uint64(0)
+	for h := range homes {
+		if f := l.frontier(h); f != nil {
+			last = max(last, f.last)
+		}
+	}
+	return last
+}
+
+// loading reports whether something of the level is on its way.
+func (l *level) loading() bool {
+	for h := range homes {
+		if f := l.frontier(h); f != nil && f.load != nil {
+			return true
+		}
+	}
+	return false
+}
+
+// page leaves a new message to its home, if it has to; false when it is to be kept in memory.
+func (q *Queue) page(h home, m *Message, number uint64, now int64) bool {
 	r := &q.ready
 	p := m.level()
-	var f *frontier
+	f := r.frontier(p, h)
 	switch {
-	case r.paged&(1<<p) != 0:
-		if f = r.level(p).frontier; number < f.from {
+	case h == homeSpill && r.budget(h).Closed.Load():
+		return false
+	case f != nil:
+		if number < f.from || h == homeSpill && f.load != nil && number <= f.last {
 			return false
 		}
-	case q.handsOver() || m.Expiry != 0 && m.Expiry <= now || r.admits(p, costOf(m)):
+	case q.handsOver() || m.Expiry != 0 && m.Expiry <= now || r.admits(h, p, costOf(m)):
+		return false
+	case h == homeSpill && r.level(p).behind(number): // who has read that part already knows of nothing there
 		return false
 	default:
-		f = q.front(p, number)
+		f = q.front(h, p, number)
 	}
 	f.last = max(f.last, number)
 	f.count++
@@ -114,12 +177,13 @@ func (q *Queue) page(m *Message, number uint64, now int64) bool {
 	return true
 }
 
-// stored returns how many entries are in the store only, and the bytes of their payloads.
-func (r *ready) stored() (entries int, bytes int64) {
+// elsewhere returns how many entries are at a home only, and the bytes of their payloads.
+func (r *ready) elsewhere(h home) (entries int, bytes int64) {
 	for paged := r.paged; paged != 0; paged &= paged - 1 {
-		f := r.level(uint8(bits.TrailingZeros16(paged))).frontier
-		entries += f.count
-		bytes += f.bytes
+		if f := r.level(uint8(bits.TrailingZeros16(paged))).frontier(h); f != nil {
+			entries += f.count
+			bytes += f.bytes
+		}
 	}
 	return entries, bytes
 }
@@ -133,7 +197,7 @@ func (r *ready) limit() uint64 {
 		return endKey
 	}
 	p := r.first()
-	return keyOf(p, r.level(p).frontier.from)
+	return keyOf(p, r.level(p).from())
 }
 
 // refill asks for more if little can be given.
@@ -141,44 +205,69 @@ func (q *Queue) refill(fx []Effect) []Effect {
 	r := &q.ready
 	p := r.first()
 	l := r.level(p)
-	f, b := l.frontier, r.budget
-	if f.load != nil || l.kept >= b.Low {
+	h := homeStore
+	for o := range homes {
+		if f := l.frontier(o); f != nil && f.from == l.from() {
+			h = o
+		}
+	}
+	s, b := &l.sides[h], r.budget(h)
+	f := l.frontier(h)
+	// What is kept lies below the frontier, but for what came late, or couldn't be spilled.
+	if f.load != nil || s.kept >= b.Low && r.head() != nil {
 		return fx
 	}
 	tight := b.Tight.Load()
 	if tight && q.acquired > 0 {
 		return append(fx, Effect{Kind: EffectHeld})
 	}
-	load := &Load{Priority: p, From: f.from, Last: f.last, Entries: b.PageEntries, Bytes: b.PageBytes}
+	load := &Load{
+		Priority: p, Stored: h == homeStore, Spilled: h == homeSpill,
+		From: f.from, Last: f.last, Entries: b.PageEntries, Bytes: b.PageBytes,
+	}
 	load.reserved = int64(load.Bytes) + int64(load.Entries)*EntryCost
 	if tight || !b.take(load.reserved) {
 		load.Entries, load.Bytes = b.SmallEntries, b.SmallBytes
 		load.reserved = int64(load.Bytes) + int64(load.Entries)*EntryCost
 		b.used.Add(load.reserved)
 	}
-	l.lease += load.reserved
+	s.lease += load.reserved
 	f.load, f.since = load, 0
 	return append(fx, loadEffect(EffectLoad, load))
+}
+
+// pageFor returns what a browser needs of a priority that has a frontier.
+func (r *ready) pageFor(priority uint8, from, last uint64) *Load {
+	load := &Load{Priority: priority, From: from, Last: last}
+	l := r.level(priority)
+	load.Stored, load.Spilled = l.frontier(homeStore) != nil, l.frontier(homeSpill) != nil
+	for h := range homes {
+		if b := r.budget(h); b != nil {
+			load.Entries, load.Bytes = b.PageEntries, b.PageBytes
+		}
+	}
+	return load
 }
 
 // Resume goes on after an EffectHeld.
 func (q *Queue) Resume(now int64, fx []Effect) []Effect { return q.dispatch(now, fx) }
 
-// Loaded brings what an EffectLoad asked for, in ascending order. whole says that the store has no more of it. What
-// the queue has no use for any more comes back as EffectStored.
+// Loaded brings what an EffectLoad asked for, in ascending order. whole says that there is no more of it. What the
+// queue has no use for any more comes back as EffectStored. What it has taken from the spill is gone from there, as an
+// EffectPurged says, whose Lost are those that should have been there and weren't.
 func (q *Queue) Loaded(load *Load, entries []Arrival, whole bool, now int64, fx []Effect) []Effect {
 	if load.Browser != nil {
 		return q.shown(load, entries, whole, now, fx)
 	}
 	r := &q.ready
-	var l *level
-	if r.paged&(1<<load.Priority) != 0 {
-		l = r.level(load.Priority)
+	h := homeStore
+	if load.Spilled {
+		h = homeSpill
 	}
-	if l == nil || l.frontier.load != load {
+	f := r.frontier(load.Priority, h)
+	if f == nil || f.load != load {
 		return spare(entries, fx) // it was purged meanwhile
 	}
-	f := l.frontier
 	f.load = nil
 	page := make([]*Entry, 0, len(entries))
 	for i := range entries {
@@ -209,19 +298,26 @@ func (q *Queue) Loaded(load *Load, entries []Arrival, whole bool, now int64, fx 
 		}
 		page = append(page, e)
 	}
+	lost := 0
 	if whole {
 		f.from = max(f.from, load.Last+1)
+		lost = f.count - f.since
 		q.correct(f, f.since)
 	}
 	f.gone.loaded(f.from)
+	if h == homeSpill && f.from > load.From {
+		fx = append(fx, loadEffect(EffectPurged, &Load{
+			Priority: load.Priority, Spilled: true, From: load.From, Last: f.from - 1, Lost: max(lost, 0),
+		}))
+	}
 	if len(page) > 0 {
 		r.putAll(page)
 	}
 	if f.count <= 0 {
 		q.correct(f, 0)
-		q.unfront(load.Priority)
+		q.unfront(h, load.Priority)
 	} else {
-		r.shrink(l)
+		r.shrink(r.level(load.Priority), h)
 	}
 	return q.dispatch(now, fx)
 }
@@ -241,27 +337,37 @@ func spare(entries []Arrival, fx []Effect) []Effect {
 	return fx
 }
 
-// purgeStored removes what is in the store only.
-func (q *Queue) purgeStored(fx []Effect) []Effect {
+// purgeElsewhere removes what isn't in memory.
+func (q *Queue) purgeElsewhere(fx []Effect) []Effect {
 	r := &q.ready
 	for r.paged != 0 {
 		p := r.first()
-		f := r.level(p).frontier
-		// Those that have gone are on their way elsewhere.
-		count, from := f.count, f.from
-		for _, n := range f.gone.numbers() {
-			if n > from {
-				fx = append(fx, loadEffect(EffectPurged, &Load{Priority: p, From: from, Last: n - 1, Entries: count}))
-				count = 0
+		for h := range homes {
+			f := r.frontier(p, h)
+			if f == nil {
+				continue
 			}
-			from = n + 1
+			purged := func(from, last uint64, count int) {
+				fx = append(fx, loadEffect(EffectPurged, &Load{
+					Priority: p, Stored: h == homeStore, Spilled: h == homeSpill, From: from, Last: last, Entries: count,
+				}))
+			}
+			// Those that have gone are on their way elsewhere.
+			count, from := f.count, f.from
+			for _, n := range f.gone.numbers() {
+				if n > from {
+					purged(from, n-1, count)
+					count = 0
+				}
+				from = n + 1
+			}
+			if from <= f.last {
+				purged(from, f.last, count)
+			}
+			q.correct(f, 0)
+			f.load, f.from = nil, f.last+1
+			q.unfront(h, p)
 		}
-		if from <= f.last {
-			fx = append(fx, loadEffect(EffectPurged, &Load{Priority: p, From: from, Last: f.last, Entries: count}))
-		}
-		q.correct(f, 0)
-		f.load = nil
-		q.unfront(p)
 	}
 	return fx
 }

@@ -20,10 +20,7 @@ func (q *Queue) ExpireStored(priority uint8, due []Overdue, now int64, fx []Effe
 	priority = min(priority, 9)
 	for i := range due {
 		d := &due[i]
-		var f *frontier
-		if r.paged&(1<<priority) != 0 {
-			f = r.level(priority).frontier
-		}
+		f := r.frontier(priority, homeStore)
 		switch {
 		case f == nil || d.Number < f.from || f.gone.has(d.Number):
 			fx = append(fx, Effect{Kind: EffectStored, Message: d.Message})
@@ -46,7 +43,7 @@ func (q *Queue) ExpireStored(priority uint8, due []Overdue, now int64, fx []Effe
 		if f.count <= 0 {
 			q.correct(f, 0)
 			f.load = nil
-			q.unfront(priority)
+			q.unfront(homeStore, priority)
 		}
 	}
 	return late, q.dispatch(now, fx)
@@ -56,8 +53,7 @@ func (q *Queue) ExpireStored(priority uint8, due []Overdue, now int64, fx []Effe
 func (q *Queue) Released() {
 	r := &q.ready
 	for p := range uint8(10) {
-		if r.paged&(1<<p) != 0 {
-			f := r.level(p).frontier
+		if f := r.frontier(p, homeStore); f != nil {
 			f.gone.released(f.load != nil)
 		}
 	}

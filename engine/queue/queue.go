@@ -39,17 +39,20 @@ type Counters struct {
 // Stats is what is in a queue.
 type Stats struct {
 	Waiting, Acquired, Leaving int // entries
-	Stored                     int // of Waiting, those that are in the store only
+	Stored, Spilled            int // of Waiting, those that are in the store only, and in the spill only
 	Consumers                  int
-	Bytes, StoredBytes         int64 // payloads of all entries, and of those in the store only
+	Bytes                      int64 // payloads of all entries, and
+	StoredBytes, SpilledBytes  int64 // of those in the store only, and in the spill only
 	Counters
 }
 
 // Stats returns what is in the queue.
 func (q *Queue) Stats() Stats {
-	stored, storedBytes := q.ready.stored()
+	stored, storedBytes := q.ready.elsewhere(homeStore)
+	spilled, spilledBytes := q.ready.elsewhere(homeSpill)
 	return Stats{
-		q.waiting, int(q.acquired), int(q.leaving), stored, q.Consumers(), q.bytes, storedBytes, q.counters,
+		q.waiting, int(q.acquired), int(q.leaving), stored, spilled, q.Consumers(), q.bytes, storedBytes, spilledBytes,
+		q.counters,
 	}
 }
 
@@ -75,18 +78,30 @@ type Arrival struct {
 // Publish adds a message. Numbers are from 1 to below 2^60, unique in the queue and mostly ascending: one that comes late is put
 // where it belongs.
 func (q *Queue) Publish(m *Message, number uint64, now int64, fx []Effect) []Effect {
-	if q.ready.budget != nil && m.Durable && q.page(m, number, now) {
-		return q.left(m, now, fx)
+	h := q.ready.home(m)
+	if q.ready.budget(h) == nil || !q.page(h, m, number, now) {
+		return q.add(&Entry{number: number, message: m, priority: m.level()}, now, fx)
 	}
-	return q.add(&Entry{number: number, message: m, priority: m.level()}, now, fx)
+	if h == homeSpill {
+		e := &Entry{number: number, message: m, priority: m.level(), state: stateGone}
+		return q.left(Effect{Kind: EffectSpill, Entry: e, Message: m}, now, fx)
+	}
+	return q.left(Effect{Kind: EffectStored, Cause: CausePaged, Message: m}, now, fx)
 }
 
 // Insert adds a message with a past.
 func (q *Queue) Insert(a Arrival, now int64, fx []Effect) []Effect {
-	if m := a.Message; q.ready.budget != nil && m.Durable && q.page(m, a.Number, now) {
-		return q.left(m, now, fx)
+	m := a.Message
+	h := q.ready.home(m)
+	if q.ready.budget(h) == nil || !q.page(h, m, a.Number, now) {
+		return q.add(a.entry(), now, fx)
 	}
-	return q.add(a.entry(), now, fx)
+	if h == homeSpill {
+		e := a.entry()
+		e.state = stateGone
+		return q.left(Effect{Kind: EffectSpill, Entry: e, Message: m}, now, fx)
+	}
+	return q.left(Effect{Kind: EffectStored, Cause: CausePaged, Message: m}, now, fx)
 }
 
 // entry returns a new entry for an arrival.
@@ -104,9 +119,9 @@ func (a *Arrival) entry() *Entry {
 	return e
 }
 
-// left goes on after a message has been left to the store.
-func (q *Queue) left(m *Message, now int64, fx []Effect) []Effect {
-	fx = append(fx, Effect{Kind: EffectStored, Cause: CausePaged, Message: m})
+// left goes on after a message has been left to the store or the spill.
+func (q *Queue) left(gone Effect, now int64, fx []Effect) []Effect {
+	fx = append(fx, gone)
 	if q.turn == nil && q.browsers == nil {
 		return fx
 	}
@@ -171,7 +186,7 @@ func (q *Queue) Purge(fx []Effect) []Effect {
 		q.waiting--
 		fx = q.gone(e, CausePurged, fx)
 	}
-	fx = q.purgeStored(fx)
+	fx = q.purgeElsewhere(fx)
 	q.ready.drainAll(drop)
 	for q.barred != nil && q.barred.n > 0 {
 		drop(q.barred.popFront())

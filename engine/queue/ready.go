@@ -5,19 +5,18 @@ import "math/bits"
 // ready holds the entries that wait for any consumer: a ring per priority that has been used. An entry that is taken
 // out of the middle (it expired) stays there as a blank until the blanks are half of its ring.
 type ready struct {
-	levels []level
-	used   uint16  // bit p: levels has priority p
-	filled uint16  // bit p: that level's ring isn't empty
-	paged  uint16  // bit p: that level has a frontier
-	budget *Budget // nil: all is kept in memory
+	levels  []level
+	used    uint16   // bit p: levels has priority p
+	filled  uint16   // bit p: that level's ring isn't empty
+	paged   uint16   // bit p: that level has a frontier
+	budgets *Budgets // nil: all is kept in memory
 }
 
 type level struct {
 	ring
-	blanks   uint32
-	kept     int64     // what its durable entries take, blanks not counted
-	lease    int64     // taken from the budget for them, and for a load on its way
-	frontier *frontier // nil: all its entries are in memory
+	blanks uint32
+	sides  [homes]side
+	away   *away
 }
 
 // level returns the level of a priority that is in used.
@@ -44,10 +43,7 @@ func (r *ready) put(e *Entry) {
 	l := r.open(e.priority)
 	l.insert(e)
 	r.filled |= 1 << e.priority
-	if e.message.Durable {
-		l.kept += costOf(e.message)
-		r.grow(l)
-	}
+	r.keep(l, e.message)
 }
 
 // putAll places entries of one priority in ascending order.
@@ -55,13 +51,10 @@ func (r *ready) putAll(sorted []*Entry) {
 	l := r.open(sorted[0].priority)
 	for _, e := range sorted {
 		e.state = stateReady
-		if e.message.Durable {
-			l.kept += costOf(e.message)
-		}
+		r.keep(l, e.message)
 	}
 	l.merge(sorted)
 	r.filled |= 1 << sorted[0].priority
-	r.grow(l)
 }
 
 // head returns the first entry, nil when there is none, or when the first one is in the store only.
@@ -71,7 +64,7 @@ func (r *ready) head() *Entry {
 		l := r.level(p)
 		for l.n > 0 {
 			if e := l.at(0); e.state == stateReady {
-				if l.frontier != nil && e.number >= l.frontier.from {
+				if r.paged&(1<<p) != 0 && e.number >= l.from() {
 					return nil
 				}
 				return e
@@ -79,7 +72,7 @@ func (r *ready) head() *Entry {
 			l.popFront()
 			l.blanks--
 		}
-		if l.frontier != nil {
+		if r.paged&(1<<p) != 0 {
 			return nil
 		}
 		r.filled &^= 1 << p
@@ -95,18 +88,7 @@ func (r *ready) pop(e *Entry) {
 	if l.n == 0 {
 		r.filled &^= 1 << e.priority
 	}
-	r.left(l, e)
-}
-
-// left notes that an entry has left its level.
-func (r *ready) left(l *level, e *Entry) {
-	if !e.message.Durable {
-		return
-	}
-	l.kept -= costOf(e.message)
-	if l.lease > 0 {
-		r.shrink(l)
-	}
+	r.left(l, e.message)
 }
 
 // blank says that an entry, whose state has been changed, has left its place.
@@ -120,7 +102,7 @@ func (r *ready) blank(e *Entry) {
 			r.filled &^= 1 << e.priority
 		}
 	}
-	r.left(l, e)
+	r.left(l, e.message)
 }
 
 // after returns the first entry of a priority whose number is above number, nil when there is none.

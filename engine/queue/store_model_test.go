@@ -1,16 +1,20 @@
 package queue
 
 import (
+	"maps"
 	"slices"
 
 	"pgregory.net/rapid"
 )
 
-// storeModel is the store beside a queue with a tiny budget: it has what is committed, before the queue hears of it and
-// for a while after it has left, and reads and answers loads late. A nil one is no store.
+// storeModel is the store and the spill beside a queue with tiny budgets. The store has what is committed, before the
+// queue hears of it and for a while after it has left; the spill has what the queue has given it. Both read and answer
+// loads late. A nil one is neither.
 type storeModel struct {
 	budget   *Budget
+	spill    *Budget
 	rows     map[uint64]*row
+	spilled  map[uint64]*row
 	unseen   []*modelEntry // committed, not visible yet
 	removals []func()      // not committed yet
 	loads    []*loading
@@ -35,22 +39,27 @@ type loading struct {
 }
 
 func newStoreModel(x *machine) *storeModel {
-	s := &storeModel{rows: map[uint64]*row{}, returned: map[*Message]bool{}, leaving: map[uint64]bool{}}
+	s := &storeModel{
+		rows: map[uint64]*row{}, spilled: map[uint64]*row{}, returned: map[*Message]bool{}, leaving: map[uint64]bool{},
+	}
 	s.open(x)
 	return s
 }
 
-// open gives the queue a budget.
+// open gives the queue its budgets.
 func (s *storeModel) open(x *machine) {
 	const one = EntryCost + 1
-	s.budget = &Budget{
-		Limit:   one * int64(rapid.SampledFrom([]int{100, 0, 3, 100}).Draw(x.t, "limit")),
-		Ceiling: one * int64(rapid.IntRange(1, 10).Draw(x.t, "ceiling")),
-		Floor:   one * int64(rapid.IntRange(0, 2).Draw(x.t, "floor")), Chunk: one, Low: 1 + one*int64(rapid.IntRange(0, 3).Draw(x.t, "low")),
-		PageEntries: rapid.SampledFrom([]int{40, 1, 2, 5, 10, 40}).Draw(x.t, "page"), PageBytes: rapid.SampledFrom([]int{40, 2, 5, 40}).Draw(x.t, "bytes"),
-		SmallEntries: rapid.IntRange(1, 3).Draw(x.t, "small"), SmallBytes: 3,
+	draw := func() *Budget {
+		return &Budget{
+			Limit:   one * int64(rapid.SampledFrom([]int{100, 0, 3, 100}).Draw(x.t, "limit")),
+			Ceiling: one * int64(rapid.IntRange(1, 10).Draw(x.t, "ceiling")),
+			Floor:   one * int64(rapid.IntRange(0, 2).Draw(x.t, "floor")), Chunk: one, Low: 1 + one*int64(rapid.IntRange(0, 3).Draw(x.t, "low")),
+			PageEntries: rapid.SampledFrom([]int{40, 1, 2, 5, 10, 40}).Draw(x.t, "page"), PageBytes: rapid.SampledFrom([]int{40, 2, 5, 40}).Draw(x.t, "bytes"),
+			SmallEntries: rapid.IntRange(1, 3).Draw(x.t, "small"), SmallBytes: 3,
+		}
 	}
-	x.q.SetBudget(s.budget)
+	s.budget, s.spill = draw(), draw()
+	x.q.SetBudgets(NewBudgets(s.budget, s.spill))
 }
 
 func (s *storeModel) commit(e *modelEntry) {
@@ -89,18 +98,34 @@ func (s *storeModel) remove(e *modelEntry, now bool) {
 	s.removals = append(s.removals, func() { delete(s.rows, e.number) })
 }
 
-// takes reports whether the queue has left a new entry to the store, and notes it.
+// takes reports whether the queue has left a new entry to the store or the spill, and notes it.
 func (s *storeModel) takes(x *machine, e *modelEntry, fx []Effect) bool {
-	if s == nil || !slices.ContainsFunc(fx, func(f Effect) bool { return f.Kind == EffectStored && f.Message == e.message }) {
+	if s == nil {
 		return false
 	}
-	if !e.message.Durable {
-		x.fatal("entry %d: transient, and left to the store", e.number)
+	i := slices.IndexFunc(fx, func(f Effect) bool {
+		return (f.Kind == EffectStored || f.Kind == EffectSpill) && f.Message == e.message
+	})
+	if i < 0 {
+		return false
+	}
+	if f := &fx[i]; (f.Kind == EffectStored) != e.message.Durable {
+		x.fatal("entry %d: durable %v, effect %d", e.number, e.message.Durable, f.Kind)
+	} else if f.Kind == EffectSpill {
+		if f.Entry.number != e.number || f.Entry.count != e.count || f.Entry.base != e.base || f.Entry.Had() != (e.acquisition > 0) {
+			x.fatal("entry %d: spilled as %+v", e.number, f.Entry)
+		}
+		s.spilled[e.number] = &row{entry: e, count: e.count, base: e.base}
 	}
 	e.stored = true
-	for _, c := range x.m.consumers { // a browser doesn't come back for it
-		if c.mode == Browse && e.number < c.top[e.priority] {
+	for _, c := range x.m.consumers {
+		if c.mode != Browse {
+			continue
+		}
+		if e.number < c.top[e.priority] { // a browser doesn't come back for it
 			c.done[e] = true
+		} else if e.number < x.next { // what follows it may have been read already
+			c.unsure[e] = true
 		}
 	}
 	return true
@@ -132,32 +157,45 @@ func (s *storeModel) judge(x *machine, f *Effect) {
 		s.returned[f.Message] = true
 	case EffectLoad:
 		for _, l := range s.loads {
-			if l.load.Browser == f.Load().Browser && l.load.Priority == f.Load().Priority && s.current(x, l.load) {
+			if l.load.Browser == f.Load().Browser && l.load.Priority == f.Load().Priority && l.load.Stored == f.Load().Stored &&
+				s.current(x, l.load) {
 				x.fatal("two loads of priority %d", l.load.Priority)
 			}
 		}
 		s.loads = append(s.loads, &loading{load: f.Load()})
 	case EffectPurged:
+		l := f.Load()
 		n := 0
 		for _, e := range slices.Clone(x.m.entries) {
-			if e.stored && e.priority == f.Load().Priority && e.number >= f.Load().From && e.number <= f.Load().Last {
+			if e.stored && e.message.Durable == l.Stored && e.priority == l.Priority && e.number >= l.From && e.number <= l.Last {
 				x.m.remove(e)
 				n++
 			}
 		}
-		s.unpurged += f.Load().Entries - n
-		for number := range s.leaving {
-			if r := s.rows[number]; r != nil && r.entry.priority == f.Load().Priority && number >= f.Load().From && number <= f.Load().Last {
-				x.fatal("entry %d is leaving and purged", number)
+		if l.Spilled {
+			if x.purging && n != l.Entries || !x.purging && (n > 0 || l.Lost > 0) {
+				x.fatal("purged %+v, there were %d", l, n)
 			}
-		}
-		s.removals = append(s.removals, func() {
-			for number, r := range s.rows {
-				if r.entry.priority == f.Load().Priority && number >= f.Load().From && number <= f.Load().Last {
-					delete(s.rows, number)
+		} else {
+			s.unpurged += l.Entries - n
+			for number := range s.leaving {
+				if r := s.rows[number]; r != nil && r.entry.priority == l.Priority && number >= l.From && number <= l.Last {
+					x.fatal("entry %d is leaving and purged", number)
 				}
 			}
-		})
+		}
+		remove := func(rows map[uint64]*row) {
+			for number, r := range rows {
+				if r.entry.priority == l.Priority && number >= l.From && number <= l.Last {
+					delete(rows, number)
+				}
+			}
+		}
+		if l.Spilled {
+			remove(s.spilled)
+		} else {
+			s.removals = append(s.removals, func() { remove(s.rows) })
+		}
 	}
 }
 
@@ -166,8 +204,12 @@ func (s *storeModel) current(x *machine, l *Load) bool {
 	if l.Browser != nil {
 		return !l.Browser.gone && l.Browser.view.load == l
 	}
-	r := &x.q.ready
-	return r.paged&(1<<l.Priority) != 0 && r.level(l.Priority).frontier.load == l
+	h := homeStore
+	if l.Spilled {
+		h = homeSpill
+	}
+	f := x.q.ready.frontier(l.Priority, h)
+	return f != nil && f.load == l
 }
 
 // awaits reports whether c may be kept waiting for e, or for the queue to find out what there is.
@@ -191,6 +233,12 @@ func (s *storeModel) structure(x *machine) {
 	if s == nil {
 		return
 	}
+	s.side(x, homeStore, s.budget)
+	s.side(x, homeSpill, s.spill)
+}
+
+// side checks the part of a queue that has one home.
+func (s *storeModel) side(x *machine, h home, b *Budget) {
 	q := &x.q
 	if s.unpurged != 0 {
 		x.fatal("purged %d more than there were", s.unpurged)
@@ -201,38 +249,42 @@ func (s *storeModel) structure(x *machine) {
 			continue
 		}
 		l := q.ready.level(p)
+		f, side := l.frontier(h), &l.sides[h]
 		kept := int64(0)
 		for j := range l.n {
 			e := l.at(j)
-			if e.state != stateReady || !e.message.Durable {
+			if e.state != stateReady || q.ready.home(e.message) != h {
 				continue
 			}
 			kept += costOf(e.message)
-			if l.frontier != nil && e.number >= l.frontier.from {
-				x.fatal("durable entry %d is in memory above the frontier %d", e.number, l.frontier.from)
+			if h == homeStore && f != nil && e.number >= f.from {
+				x.fatal("durable entry %d is in memory above the frontier %d", e.number, f.from)
 			}
 		}
-		if kept != l.kept || l.lease < kept-s.budget.Floor {
-			x.fatal("level keeps %d, counts %d, has borrowed %d", kept, l.kept, l.lease)
+		if kept != side.kept || side.lease < kept-b.Floor {
+			x.fatal("level keeps %d, counts %d, has borrowed %d", kept, side.kept, side.lease)
 		}
-		if kept == 0 && l.lease > 0 && (l.frontier == nil || l.frontier.load == nil) {
-			x.fatal("level keeps nothing and has borrowed %d", l.lease)
+		if kept == 0 && side.lease > 0 && (f == nil || f.load == nil) {
+			x.fatal("level keeps nothing and has borrowed %d", side.lease)
 		}
-		lease += l.lease
+		lease += side.lease
 		n := 0
 		for _, e := range x.m.entries {
-			if e.stored && e.priority == p {
+			if e.stored && e.priority == p && e.message.Durable == (h == homeStore) {
 				n++
-				if l.frontier == nil || e.number < l.frontier.from || e.number > l.frontier.last {
+				if f == nil || e.number < f.from || e.number > f.last {
 					x.fatal("entry %d is in the store only, and not behind a frontier", e.number)
 				}
 			}
 		}
-		if l.frontier != nil && l.frontier.count != n || (l.frontier != nil) != (q.ready.paged&(1<<p) != 0) || l.frontier != nil && n == 0 {
-			x.fatal("frontier %+v, want %d entries behind it", l.frontier, n)
+		if f != nil && f.count != n || f != nil && n == 0 || l.loading() && q.ready.paged&(1<<p) == 0 {
+			x.fatal("frontier %+v, want %d entries behind it", f, n)
+		}
+		if paged := l.frontier(homeStore) != nil || l.frontier(homeSpill) != nil; paged != (q.ready.paged&(1<<p) != 0) {
+			x.fatal("priority %d: paged %v, want %v", p, !paged, paged)
 		}
 	}
-	if used := s.budget.Used(); used != lease {
+	if used := b.Used(); used != lease {
 		x.fatal("budget: %d used, %d borrowed", used, lease)
 	}
 }
@@ -261,6 +313,10 @@ func (s *storeModel) actions(x *machine) map[string]func(*rapid.T) {
 		"overdue":  func(t *rapid.T) { x.t = t; s.overdue(x) },
 		"overdue2": func(t *rapid.T) { x.t = t; s.overdue(x) },
 		"seen":     func(t *rapid.T) { x.t = t; s.appear(x, rapid.IntRange(1, 10).Draw(t, "seen")) },
+		"close": func(t *rapid.T) {
+			x.t = t
+			s.spill.Closed.Store(rapid.IntRange(0, 3).Draw(t, "closed") == 0)
+		},
 		"flood": func(t *rapid.T) {
 			x.t = t
 			for range rapid.IntRange(5, 30).Draw(t, "flood") {
@@ -356,8 +412,15 @@ func (s *storeModel) overdue(x *machine) {
 
 // read reads what a load asks for, as it is stored now.
 func (s *storeModel) read(l *loading) {
+	found := map[uint64]*row{}
+	if l.load.Stored {
+		maps.Copy(found, s.rows)
+	}
+	if l.load.Spilled {
+		maps.Copy(found, s.spilled)
+	}
 	var numbers []uint64
-	for number, r := range s.rows {
+	for number, r := range found {
 		if r.entry.priority == l.load.Priority && number >= l.load.From {
 			numbers = append(numbers, number)
 		}
@@ -365,7 +428,7 @@ func (s *storeModel) read(l *loading) {
 	slices.Sort(numbers)
 	n := min(len(numbers), l.load.Entries, l.load.Bytes)
 	for _, number := range numbers[:n] {
-		r := s.rows[number]
+		r := found[number]
 		a := Arrival{Message: r.entry.message.Fresh(), Number: number, Count: r.count, Base: r.base, Acquired: r.count > 0}
 		for k, v := range r.annotations {
 			a.Annotations = append(a.Annotations, Annotation{k, v})
@@ -414,6 +477,7 @@ func (s *storeModel) hand(x *machine, l *loading) {
 func (s *storeModel) restart(x *machine) {
 	s.flush(x)
 	clear(s.leaving)
+	clear(s.spilled)
 	policy := x.m.policy
 	x.q = Queue{}
 	x.q.SetPolicy(policy)

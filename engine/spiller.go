@@ -1,0 +1,378 @@
+package engine
+
+import (
+	"errors"
+	"fmt"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/letomq/leto/engine/queue"
+)
+
+const (
+	// spillRetry is how long the spill is left alone after it had no space or didn't open.
+	spillRetry = time.Second
+	// spillTries is how often a page is read before what the spill has is given up.
+	spillTries = 3
+	// spillRecords bounds what is committed at once.
+	spillRecords = 4096
+)
+
+// errSpillBroken says that the spill isn't used any more.
+var errSpillBroken = errors.New("spill is given up: what it had is lost")
+
+// spiller writes to the spill what queues have no memory for, and reads it for the loader. What it has taken waits in
+// a window until that is worth a write, and is found there meanwhile: what is wanted back soon is never written. Its
+// goroutine runs while there is something to write. The spill is opened when something is written for the first time.
+//
+// It has nothing to do with the committer, and neither waits for the other.
+type spiller struct {
+	broker *Broker
+	open   func() (Spill, error)
+	budget *queue.Budget // what is kept in memory
+	batch  int64         // bytes that are worth a write
+	most   int64         // bytes that wait, beyond which publishers do
+
+	crowded atomic.Bool // publishers wait
+	written atomic.Uint64
+
+	mu      sync.Mutex
+	room    *sync.Cond
+	spill   Spill                   // nil: not opened
+	filling *spillWindow            // what comes
+	writing *spillWindow            // is being written; nil: nothing is
+	top     map[spillKey]uint64     // highest number of a level that may be in the spill
+	defined map[QueueID]struct{}    // queues that the spill knows
+	ids     map[*boundQueue]QueueID // of queues that something has been spilled of
+	lastID  QueueID
+	working bool
+	stopped bool // no space
+	broken  bool
+	closed  bool
+	worker  sync.WaitGroup
+}
+
+// newSpiller returns one for a memory limit. Small ones are for tests.
+func newSpiller(b *Broker, limit int64, open func() (Spill, error)) *spiller {
+	s := &spiller{
+		broker: b, open: open, filling: newSpillWindow(),
+		top: map[spillKey]uint64{}, defined: map[QueueID]struct{}{}, ids: map[*boundQueue]QueueID{},
+		batch: min(max(limit/128, 4<<10), 1<<20), most: min(max(limit/32, 16<<10), 8<<20),
+	}
+	s.room = sync.NewCond(&s.mu)
+	if open != nil && limit > 0 {
+		s.budget = newBudget(limit)
+		s.budget.Limit = limit / spillShare
+		s.budget.Ceiling = s.budget.Limit // a write costs more than to wait: one queue may have all
+	}
+	return s
+}
+
+// enter takes an entry over from its queue, with the memory it has. It is called under the queue's guard.
+func (s *spiller) enter(q *boundQueue, e *queue.Entry, m *Message) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.closed {
+		s.broker.memory.release(m)
+		return
+	}
+	id := s.ids[q]
+	if id == 0 {
+		s.lastID++
+		id = s.lastID
+		s.ids[q] = id
+	}
+	s.filling.put(spillKey{id, e.Priority()}, Record{
+		Kind: RecordEnqueue, Queue: id, Number: e.Number(), Priority: e.Priority(),
+		Count: e.Count(), Base: e.Base(), Annotations: e.Annotations(), Message: m,
+	})
+	if s.filling.bytes >= s.batch {
+		s.start()
+	}
+	if s.filling.bytes >= s.most && !s.stopped && !s.broken {
+		s.crowded.Store(true)
+	}
+}
+
+// purge forgets what is in memory again, or isn't wanted any more. It is called under the queue's guard.
+func (s *spiller) purge(q *boundQueue, priority uint8, from, last uint64) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	id := s.ids[q]
+	k := spillKey{id, priority}
+	s.filling.cut(k, from, last, s.broker.memory.release)
+	top, known := s.top[k]
+	if !known || top < from {
+		return
+	}
+	if last >= top {
+		delete(s.top, k)
+	}
+	s.filling.facts = append(s.filling.facts, Record{
+		Kind: RecordPurge, Queue: id, Priority: priority, FromNumber: from, Number: last,
+	})
+	s.start()
+}
+
+// drop forgets a queue that is deleted. It is called under the queue's guard.
+func (s *spiller) drop(q *boundQueue) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	id, known := s.ids[q]
+	if !known {
+		return
+	}
+	delete(s.ids, q)
+	for p := range uint8(10) {
+		k := spillKey{id, p}
+		s.filling.cut(k, 0, ^uint64(0), s.broker.memory.release)
+		delete(s.top, k)
+	}
+	if _, defined := s.defined[id]; defined {
+		delete(s.defined, id)
+		s.filling.facts = append(s.filling.facts, Record{Kind: RecordDelete, Queue: id})
+		s.start()
+	}
+}
+
+// await waits while what waits to be written is too much. It must not be called under a guard, nor by the committer.
+func (s *spiller) await() {
+	s.mu.Lock()
+	for s.crowded.Load() {
+		s.room.Wait()
+	}
+	s.mu.Unlock()
+}
+
+// start has the goroutine run. Under mu.
+func (s *spiller) start() {
+	if !s.working && !s.closed && !s.broken && (s.spill != nil || s.filling.bytes >= s.batch) {
+		s.working = true
+		s.worker.Go(s.work)
+	}
+}
+
+func (s *spiller) work() {
+	for s.next() {
+		held, rest, err := s.write()
+		s.mu.Lock()
+		s.done(held, rest, err)
+		stopped := s.stopped && !s.closed
+		s.mu.Unlock()
+		if !stopped {
+			continue
+		}
+		select {
+		case <-time.After(spillRetry):
+		case <-s.broker.closing:
+			return
+		}
+	}
+}
+
+// next takes what there is to be written. When there is nothing, the goroutine counts as ended.
+func (s *spiller) next() bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.stopped && s.filling.bytes == 0 {
+		s.resume() // the next ones will show whether there is space
+	}
+	worth := s.filling.bytes >= s.batch || s.stopped
+	if s.closed || s.broken || len(s.filling.facts) == 0 && !worth {
+		s.working = false
+		return false
+	}
+	w := s.filling
+	s.writing, s.filling = w, newSpillWindow()
+	if !worth {
+		s.filling.levels, s.filling.bytes = w.levels, w.bytes
+		w.levels, w.bytes = nil, 0
+	}
+	for k, all := range w.levels {
+		s.top[k] = max(s.top[k], all[len(all)-1].Number)
+		if _, defined := s.defined[k.queue]; !defined {
+			s.defined[k.queue] = struct{}{}
+			w.facts = append(w.facts, Record{Kind: RecordDefine, Queue: k.queue, Definition: &Definition{ID: k.queue}})
+		}
+	}
+	return true
+}
+
+// resume has more be spilled. Under mu.
+func (s *spiller) resume() {
+	s.stopped = false
+	s.budget.Closed.Store(false)
+	s.tell(nil)
+}
+
+// write commits what has been taken. It returns what of that it has committed, and the rest. The window doesn't change
+// but for its facts: it is read meanwhile.
+func (s *spiller) write() (held, rest []Record, err error) {
+	w := s.writing
+	for _, entries := range w.levels {
+		rest = append(rest, entries...)
+	}
+	if s.spill == nil {
+		opened, err := s.open()
+		if err != nil {
+			return nil, rest, fmt.Errorf("%w: %w", ErrStoreFull, err) // it is tried again
+		}
+		s.mu.Lock()
+		s.spill = opened
+		s.mu.Unlock()
+	}
+	if len(w.facts) > 0 {
+		if err := s.spill.Commit(w.facts); err != nil {
+			return nil, rest, err
+		}
+		w.facts = nil
+	}
+	all := rest
+	for n := 0; len(rest) > 0; rest = all[n:] {
+		end, bytes := n, int64(0)
+		for end < len(all) && end-n < spillRecords && bytes < s.batch {
+			bytes += int64(all[end].Message.Size())
+			end++
+		}
+		if err := s.spill.Commit(all[n:end]); err != nil {
+			return all[:n], rest, err
+		}
+		n = end
+	}
+	return all, nil, nil
+}
+
+// done ends a write. After an error what wasn't committed stays in memory. Under mu.
+func (s *spiller) done(held, rest []Record, err error) {
+	facts := s.writing.facts
+	s.writing = nil
+	for i := range held {
+		s.broker.memory.release(held[i].Message)
+	}
+	s.written.Add(uint64(len(held)))
+	if err != nil {
+		s.takeBack(facts, rest)
+	}
+	switch {
+	case err == nil:
+		if s.stopped && len(held) > 0 {
+			s.resume()
+		}
+	case !errors.Is(err, ErrStoreFull):
+		s.giveUp(err)
+	case !s.stopped:
+		s.stopped = true
+		s.budget.Closed.Store(true)
+		s.tell(fmt.Errorf("spill: %w", err))
+	}
+	if s.stopped || s.broken || s.filling.bytes < s.most {
+		s.crowded.Store(false)
+		s.room.Broadcast()
+	}
+}
+
+// takeBack puts what couldn't be written before what has come since, but for what isn't wanted any more. Under mu.
+func (s *spiller) takeBack(facts, rest []Record) {
+	back, release := newSpillWindow(), s.broker.memory.release
+	for _, r := range rest {
+		back.put(spillKey{r.Queue, r.Priority}, r)
+	}
+	for i := range s.filling.facts {
+		switch r := &s.filling.facts[i]; r.Kind {
+		case RecordPurge:
+			back.cut(spillKey{r.Queue, r.Priority}, r.FromNumber, r.Number, release)
+		case RecordDelete:
+			for p := range uint8(10) {
+				back.cut(spillKey{r.Queue, p}, 0, ^uint64(0), release)
+			}
+		}
+	}
+	for k, all := range s.filling.levels {
+		for _, r := range all {
+			back.put(k, r)
+		}
+	}
+	back.facts = append(facts, s.filling.facts...)
+	s.filling = back
+}
+
+// giveUp has all stay in memory from now on. What is in the spill is lost. Under mu.
+func (s *spiller) giveUp(err error) {
+	if s.broken {
+		return
+	}
+	s.broken = true
+	s.filling.facts = nil
+	clear(s.top)
+	s.budget.Closed.Store(true)
+	s.tell(fmt.Errorf("spill: %w: %w", errSpillBroken, err))
+}
+
+func (s *spiller) tell(err error) {
+	if f := s.broker.observer.Spilling; f != nil {
+		f(err)
+	}
+}
+
+// load returns entries of a queue that have a priority. try counts how often that has failed.
+func (s *spiller) load(q *boundQueue, l *queue.Load, try int) (page, error) {
+	s.mu.Lock()
+	id := s.ids[q]
+	k := spillKey{id, l.Priority}
+	p := s.filling.load(k, l.From, l.Entries, l.Bytes)
+	if s.writing != nil {
+		p = p.with(s.writing.load(k, l.From, l.Entries, l.Bytes))
+	}
+	top, spill, broken := s.top[k], s.spill, s.broken
+	s.mu.Unlock()
+	if spill == nil || broken || top < l.From {
+		return p.trim(l.Entries, l.Bytes), nil
+	}
+	found, err := spill.Load(id, l.Priority, l.From, l.Entries, l.Bytes)
+	if err != nil {
+		if try >= spillTries {
+			s.mu.Lock()
+			s.giveUp(err)
+			s.mu.Unlock()
+		}
+		return page{}, err
+	}
+	return pageOf(found, l.Entries, l.Bytes).with(p).trim(l.Entries, l.Bytes), nil
+}
+
+// info returns what the spill is now.
+func (s *spiller) info() SpillInfo {
+	s.mu.Lock()
+	i := SpillInfo{Pending: s.filling.bytes, Written: s.written.Load(), Stopped: s.stopped || s.broken}
+	if s.writing != nil {
+		i.Pending += s.writing.bytes
+	}
+	spill := s.spill
+	closed := s.closed
+	s.mu.Unlock()
+	if spill != nil && !closed {
+		i.Disk = spill.Size()
+	}
+	return i
+}
+
+// close ends the goroutine and the spill, with what is in it. Nobody reads from it any more.
+func (s *spiller) close() error {
+	s.mu.Lock()
+	s.closed = true
+	s.crowded.Store(false)
+	s.room.Broadcast()
+	s.mu.Unlock()
+	s.worker.Wait()
+	if s.spill == nil {
+		return nil
+	}
+	if err := s.spill.Close(); err != nil {
+		return fmt.Errorf("spill: close: %w", err)
+	}
+	return nil
+}
+
+// Spill returns what the spill is now.
+func (b *Broker) Spill() SpillInfo { return b.spiller.info() }
