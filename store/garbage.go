@@ -44,7 +44,7 @@ func (s *Store) collectGarbage() error {
 	}
 	if len(dead) > 0 {
 		// What is dead can only go when what it says has been restated, and that costs: so not for every little.
-		if last := dead[len(dead)-1].last; last > s.statement.applied && (bytes >= 2*s.statement.cost || s.full.Load()) {
+		if last := dead[len(dead)-1].last; last > s.statement.applied && !s.o.volatile && (bytes >= 2*s.statement.cost || s.full.Load()) {
 			if err := s.restate(); err != nil {
 				return err
 			}
@@ -60,7 +60,7 @@ func (s *Store) free(dead []sealed) error {
 	s.reading.Lock() // nobody reads a body there any more
 	defer s.reading.Unlock()
 	for _, seg := range dead {
-		if seg.last > s.statement.applied {
+		if seg.last > s.statement.applied && !s.o.volatile {
 			continue
 		}
 		if err := s.journal.Free(seg.Number); err != nil {

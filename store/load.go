@@ -80,11 +80,19 @@ func (s *Store) Pick(q engine.QueueID, priority uint8, numbers []uint64, bytes i
 	return found, nil
 }
 
-// readEntry reads an entry's body. One that doesn't read well is reported, and returned without a message.
+// readEntry reads an entry's body. One that doesn't read well is reported, and returned without a message: in a spill
+// also one that can't be read at all.
 func (s *Store) readEntry(b *bodies, q engine.QueueID, e *index.Entry) (engine.Stored, error) {
 	stored, err := b.read(e)
 	var bad *BodyError
-	if !errors.As(err, &bad) {
+	switch {
+	case errors.As(err, &bad):
+	case err != nil && s.o.volatile:
+		if s.measure.badBodies.Add(1) == 1 { // the engine counts what it misses
+			s.alarm(fmt.Sprintf("store: messages can't be read: %v", err))
+		}
+		return engine.Stored{}, nil
+	default:
 		return stored, err
 	}
 	bad.Queue, bad.Number = q, e.Number

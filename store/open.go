@@ -90,7 +90,7 @@ func (s *Store) recover() (err error) {
 
 func (s *Store) openIndex(time uint64) (err error) {
 	s.index, err = index.Open(index.Options{
-		Dir: filepath.Join(s.o.Dir, indexDir), MemTable: s.o.MemTable, Alarm: s.o.Alarm,
+		Dir: filepath.Join(s.o.Dir, indexDir), MemTable: s.o.MemTable, Alarm: s.o.Alarm, Unflushed: s.o.volatile,
 	}, time)
 	return err
 }

@@ -25,6 +25,8 @@ type Options struct {
 
 	Gate  Gate         // what a window must pass to hold; nil: the flush alone
 	Alarm func(string) // told of faults that no call returns; called from any goroutine; may be nil
+
+	volatile bool // nothing needs to survive the process
 }
 
 const (

@@ -3,6 +3,8 @@ package store
 import (
 	"sync/atomic"
 	"time"
+
+	"github.com/letomq/leto/store/journal"
 )
 
 // space is how much room there is on the device.
@@ -26,12 +28,20 @@ func (s *Store) measureSpace() error {
 	if err != nil {
 		return err
 	}
-	s.space.reserve = s.o.Reserve
-	if s.space.reserve <= 0 {
-		s.space.reserve = min(defaultReserve, free/8)
+	if s.space.reserve, err = reserveOf(s.o.Reserve, s.o.FS); err != nil {
+		return err
 	}
 	s.judgeSpace(free)
 	return nil
+}
+
+// reserveOf returns what is asked for, or what is usual where nothing is.
+func reserveOf(asked int64, files journal.FS) (int64, error) {
+	if asked > 0 {
+		return asked, nil
+	}
+	free, err := files.Free()
+	return min(defaultReserve, free/8), err
 }
 
 // watch looks after the room on the device until the store ends.

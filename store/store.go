@@ -82,7 +82,7 @@ func (s *Store) Close() error {
 	s.readers.Wait() // none begins any more
 
 	var err error
-	if failed == nil && !s.low.Load() {
+	if failed == nil && !s.low.Load() && !s.o.volatile {
 		if err = s.applyAll(); err == nil {
 			err = s.checkpoint()
 		}

@@ -2,6 +2,7 @@ package main
 
 import (
 	"github.com/letomq/leto/cmd/leto/config"
+	"github.com/letomq/leto/engine"
 	"github.com/letomq/leto/store"
 	"github.com/letomq/leto/store/journal"
 )
@@ -16,7 +17,7 @@ func (n *node) openStore() error {
 		Alarm:    func(text string) { n.log.Error().Msg(text) },
 	}
 	if n.opts.Store.Sync == config.SyncNever {
-		o.FS = unflushed{journal.OS(dir)}
+		o.FS = journal.Unflushed(journal.OS(dir))
 		n.log.Warn().Msg("store.sync is never: what is accepted is lost when the machine fails")
 	}
 	var err error
@@ -26,19 +27,16 @@ func (n *node) openStore() error {
 	return nil
 }
 
-// unflushed is a file system that leaves flushing to the system.
-type unflushed struct{ journal.FS }
-
-func (u unflushed) Open(name string, create bool) (journal.File, error) {
-	f, err := u.FS.Open(name, create)
+// openSpill opens what transient messages are kept in that there is no memory for.
+func (n *node) openSpill() (engine.Spill, error) {
+	s, err := store.OpenSpill(store.SpillOptions{
+		Dir:     n.opts.Node.Data,
+		Reserve: int64(n.opts.Limits.DiskFree),
+		Alarm:   func(text string) { n.log.Error().Msg(text) },
+	})
 	if err != nil {
 		return nil, err
 	}
-	return unflushedFile{f}, nil
+	n.log.Info().Msg("memory is used up by messages that needn't survive: more of them are written to disk")
+	return s, nil
 }
-
-func (unflushed) SyncDir(string) error { return nil }
-
-type unflushedFile struct{ journal.File }
-
-func (unflushedFile) Sync() error { return nil }

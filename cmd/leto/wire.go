@@ -17,6 +17,7 @@ func (n *node) engineOptions() engine.Options {
 		Node:   n.opts.Node.Name,
 		Limits: engine.Limits{MemoryBytes: int64(messageShare * float64(n.opts.Limits.Memory)), Queues: n.opts.Limits.Queues},
 		Now:    time.Now,
+		Spill:  n.openSpill,
 		Observer: engine.Observer{
 			QueueCreated: func(address, queue string) {
 				n.log.Debug().Str("address", address).Str("queue", queue).Msg("queue created")
@@ -26,6 +27,16 @@ func (n *node) engineOptions() engine.Options {
 			},
 			Dropped: func(d engine.Dropped) {
 				n.log.Warn().Str("queue", d.Queue).Uint64("number", d.Number).Str("reason", d.Reason).Msg("message dropped")
+			},
+			LoadFailed: func(err error) {
+				n.log.Error().Err(err).Msg("messages can't be loaded: trying again")
+			},
+			Spilling: func(err error) {
+				if err != nil {
+					n.log.Error().Err(err).Msg("nothing more is spilled: messages that needn't survive stay in memory")
+				} else {
+					n.log.Info().Msg("messages that needn't survive are spilled again")
+				}
 			},
 			StoreFailed: func(err error) {
 				n.log.Error().Err(err).Msg("store failed: nothing durable is taken any more")

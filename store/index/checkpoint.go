@@ -12,6 +12,9 @@ import (
 // After an error nobody knows what is: the index must not be used any more.
 func (x *Index) Checkpoint() (ts uint64, err error) {
 	ts = x.ts
+	if x.loose {
+		return ts, nil
+	}
 	// Badger may flush and compact meanwhile. Whatever was in a file that goes is in one that comes, so go on until
 	// nothing new is there. What Badger writes later concerns nothing that was applied up to here.
 	seen := map[string]bool{}

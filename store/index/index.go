@@ -17,6 +17,8 @@ type Options struct {
 	Dir      string
 	MemTable int64        // bytes that Badger gathers before it writes a table; 0: 4 MiB
 	Alarm    func(string) // told of what Badger only logs; called from any goroutine; may be nil
+
+	Unflushed bool // Checkpoint doesn't wait for the device: nothing is opened again
 }
 
 const (
@@ -33,6 +35,7 @@ var ErrTooLarge = errors.New("index: value too large")
 type Index struct {
 	db     *badger.DB
 	dir    string
+	loose  bool            // nothing needs to be on the device
 	ts     uint64          // of the last commit
 	synced map[string]bool // tables that have been flushed: they don't change
 	alarms atomic.Int64
@@ -60,7 +63,7 @@ func Open(o Options, ts uint64) (*Index, error) {
 	if err := clean(o.Dir); err != nil {
 		return nil, err
 	}
-	x := &Index{dir: o.Dir, synced: map[string]bool{}}
+	x := &Index{dir: o.Dir, loose: o.Unflushed, synced: map[string]bool{}}
 	db, err := badger.OpenManaged(x.badger(o))
 	if err != nil {
 		return nil, fmt.Errorf("index: open: %w", err)
