@@ -58,7 +58,7 @@ func TestSpaceRunsOut(t *testing.T) {
 	}
 	commit(nil, remove(1))
 	commit(engine.ErrStoreFull, remove(2), enqueue(4)) // none of it
-	commit(nil, engine.Record{ // what moves is there already
+	commit(nil, engine.Record{                         // what moves is there already
 		Kind: engine.RecordMove, Queue: 1, Number: 5, From: 1, FromNumber: 2, Priority: priorityOf(enqueue(2)), Message: enqueue(2).Message,
 	})
 	if s.Room() {

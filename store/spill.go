@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"time"
 
 	"github.com/letomq/leto/engine"
 	"github.com/letomq/leto/store/journal"
@@ -21,9 +22,10 @@ type SpillOptions struct {
 	Dir string     // folder of the store that the spill belongs to
 	FS  journal.FS // where the spill's journal is; nil: the spill's folder
 
-	SegmentSize int64        // bytes of a segment; 16 MiB
-	Reserve     int64        // of the store: the spill takes nothing below one and a half times that; 0: as Options says
-	Alarm       func(string) // as in Options
+	SegmentSize int64         // bytes of a segment; 16 MiB
+	Checkpoint  time.Duration // how often segments that aren't needed are looked for; 500 ms
+	Reserve     int64         // of the store: the spill takes nothing below one and a half times that; 0: as Options says
+	Alarm       func(string)  // as in Options
 }
 
 // What a spill takes of memory is little beside what it saves. Reading is from the device anyway, and it is emptied in
@@ -32,6 +34,8 @@ const (
 	spillSegment  = 16 << 20
 	spillApplyMax = 8 << 20
 	spillMemTable = 1 << 20
+
+	spillCheckpoint = 500 * time.Millisecond // it costs no flush
 )
 
 // OpenSpill opens an empty spill. There must be no other one of the same store.
@@ -44,7 +48,7 @@ func OpenSpill(o SpillOptions) (*Spill, error) {
 		return nil, fmt.Errorf("spill: %w", err)
 	}
 	own := Options{
-		Dir: dir, FS: o.FS, SegmentSize: o.SegmentSize, Spares: 1,
+		Dir: dir, FS: o.FS, SegmentSize: o.SegmentSize, Spares: 1, Checkpoint: o.Checkpoint,
 		ApplyMax: spillApplyMax, MemTable: spillMemTable, volatile: true,
 	}
 	if own.FS == nil {
@@ -53,6 +57,9 @@ func OpenSpill(o SpillOptions) (*Spill, error) {
 	own.FS = journal.Unflushed(own.FS)
 	if own.SegmentSize <= 0 {
 		own.SegmentSize = spillSegment
+	}
+	if own.Checkpoint <= 0 {
+		own.Checkpoint = spillCheckpoint
 	}
 	reserve, err := reserveOf(o.Reserve, own.FS)
 	if err != nil {
