@@ -82,6 +82,9 @@ func (c *collector) Describe(ch chan<- *prometheus.Desc) {
 	} {
 		ch <- d
 	}
+	for _, d := range spillDescs {
+		ch <- d
+	}
 }
 
 func (c *collector) Collect(ch chan<- prometheus.Metric) {
@@ -126,6 +129,7 @@ func (c *collector) Collect(ch chan<- prometheus.Metric) {
 	gauge(memoryUsed, float64(totals.Memory))
 	gauge(memoryLimit, float64(totals.MemoryLimit))
 	gauge(pressure, one(c.Broker.Pressure()), "memory")
+	collectSpill(ch, totals, c.Broker.Spill())
 }
 
 func one(yes bool) float64 {

@@ -21,6 +21,7 @@ import (
 type Broker interface {
 	Queues() []engine.QueueInfo
 	Totals() engine.Totals
+	Spill() engine.SpillInfo
 	Pressure() bool
 }
 

@@ -31,6 +31,8 @@ func (b fakeBroker) Totals() engine.Totals {
 }
 func (b fakeBroker) Pressure() bool { return true }
 
+func (b fakeBroker) Spill() engine.SpillInfo { return engine.SpillInfo{} }
+
 type fakeWire struct{}
 
 func (fakeWire) Stats() server.Stats {
