@@ -25,11 +25,18 @@ type Broker struct {
 	HTTP string // host:port of health and metrics
 
 	folder  string // holds the data folder and is removed by Stop; "" when the folder is the caller's
+	data    string
+	args    []string
 	stopped bool
-	cmd     *exec.Cmd
 	log     *logbook
-	ended   chan struct{} // closed when the process has ended
-	result  error         // of the process, valid after ended
+	*process
+}
+
+// process is one life of a broker.
+type process struct {
+	cmd    *exec.Cmd
+	ended  chan struct{} // closed when the process has ended
+	result error         // of the process, valid after ended
 }
 
 // Launch starts `leto serve` on free loopback ports with an empty data folder, and
@@ -54,33 +61,53 @@ func Launch(args ...string) (*Broker, error) {
 // the broker is gone, and returns while it is still starting: Ready waits. Further
 // arguments are appended. The caller stops or kills it.
 func Begin(data string, args ...string) (*Broker, error) {
-	binary, err := Binary()
-	if err != nil {
+	b := &Broker{data: data, args: args, log: newLogbook()}
+	if err := b.begin("127.0.0.1:0", "127.0.0.1:0"); err != nil {
 		return nil, err
 	}
-	b := &Broker{log: newLogbook(), ended: make(chan struct{})}
-	b.cmd = exec.Command(binary, append([]string{
-		"serve", "--listen", "127.0.0.1:0", "--http", "127.0.0.1:0", "--data", data,
-	}, args...)...)
-	b.cmd.Dir = filepath.Dir(data)
-	b.cmd.Stdout, b.cmd.Stderr = b.log, b.log
-	b.cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
+	return b, nil
+}
+
+// Again kills the broker with SIGKILL and starts it anew on the same data folder and the
+// same ports; it returns when /readyz answers. Nobody may use the broker meanwhile.
+func (b *Broker) Again() error {
+	if err := b.Kill(); err != nil {
+		return err
+	}
+	b.stopped = false
+	if err := b.begin(b.AMQP, b.HTTP); err != nil {
+		return err
+	}
+	return b.Ready()
+}
+
+func (b *Broker) begin(amqp, http string) error {
+	binary, err := Binary()
+	if err != nil {
+		return err
+	}
+	p := &process{ended: make(chan struct{})}
+	p.cmd = exec.Command(binary, append([]string{"serve", "--listen", amqp, "--http", http, "--data", b.data}, b.args...)...)
+	p.cmd.Dir = filepath.Dir(b.data)
+	p.cmd.Stdout, p.cmd.Stderr = b.log, b.log
+	p.cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
 
 	started := make(chan error)
 	go func() {
 		// The kernel ties Pdeathsig to the thread that started the child.
 		runtime.LockOSThread()
-		err := b.cmd.Start()
+		err := p.cmd.Start()
 		started <- err
 		if err == nil {
-			b.result = b.cmd.Wait()
-			close(b.ended)
+			p.result = p.cmd.Wait()
+			close(p.ended)
 		}
 	}()
 	if err := <-started; err != nil {
-		return nil, fmt.Errorf("broker: %w", err)
+		return fmt.Errorf("broker: %w", err)
 	}
-	return b, nil
+	b.process = p
+	return nil
 }
 
 // Start is Launch for one test: the broker is stopped, and has to end cleanly, when

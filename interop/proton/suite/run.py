@@ -1,7 +1,7 @@
-"""Runs all scenarios and prints one JSON object per line and scenario as each ends.
+"""Runs what the command line asks for and prints JSON objects, as interop/foreign says.
 
-The keys are "scenario", "result" (pass, fail or skip) and "text", which holds the
-traceback or the reason.
+Those of scenarios have the keys "scenario", "result" (pass, fail or skip) and "text",
+which holds the traceback or the reason.
 """
 
 import json
@@ -48,10 +48,20 @@ class Report(unittest.TestResult):
         self.texts.append(reason)
 
 
-if __name__ == "__main__":
+def scenarios(names):
     here = pathlib.Path(__file__).parent
     loader = unittest.TestLoader()
-    loader.testNamePatterns = ["*%s*" % name for name in sys.argv[1:]] or None
+    loader.testNamePatterns = ["*%s*" % name for name in names] or None
     report = Report()
     loader.discover(str(here), pattern="test_*.py").run(report)
-    sys.exit(0 if report.wasSuccessful() and report.testsRun else 1)
+    return report.wasSuccessful() and report.testsRun
+
+
+if __name__ == "__main__":
+    what, args = sys.argv[1], sys.argv[2:]
+    if what == "scenarios":
+        good = scenarios(args)
+    else:
+        import exchange
+        good = exchange.write(args[0]) if what == "write" else exchange.read(args[0], int(args[1]))
+    sys.exit(0 if good else 1)
