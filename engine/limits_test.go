@@ -121,3 +121,42 @@ func TestMessageInManyQueuesIsCountedOnce(t *testing.T) {
 		}
 	})
 }
+
+// Annotations that consumers ask for are kept with messages that may be much smaller.
+func TestAnnotationsTakeMemory(t *testing.T) {
+	for name, durable := range map[string]bool{"durable": true, "transient": false} {
+		t.Run(name, func(t *testing.T) {
+			opts := set(engine.AddressSettings{DeadLetterAddress: new("DLQ")})
+			inWorld(t, opts, func(t *testing.T, w *world) {
+				p, c := w.producer("q"), w.consumer("q")
+				p.send(durable, "a", "b", "c", "d")
+				ds := c.take(4)
+				before := w.Totals().Memory
+				note := func(size int) engine.Outcome {
+					return engine.Outcome{
+						Kind: engine.Modified, Annotations: []engine.Annotation{{Key: "x-opt-note", Value: strings.Repeat("y", size)}},
+					}
+				}
+				grown := func(what string, from, to int64) {
+					t.Helper()
+					if n := w.Totals().Memory - before; n < from || n > to {
+						t.Errorf("%s: %d bytes, want %d to %d", what, n, from, to)
+					}
+				}
+				c.settle(note(10_000), ds...)
+				grown("four annotations", 40_000, 41_000)
+				ds = c.take(4)
+				c.settle(note(1000), ds[0])
+				grown("one replaced by a smaller one", 31_000, 32_000)
+				ds = append(ds[1:], c.take(1)...)
+				c.settle(accepted, ds[0])
+				grown("one gone", 20_000, 22_000)
+				c.settle(rejected, ds[1:]...)
+				grown("at the dead-letter address", 20_000, 24_000)
+				dlq := w.consumer("DLQ")
+				dlq.settle(accepted, dlq.take(3)...)
+				grown("none left", -4000, 0)
+			})
+		})
+	}
+}

@@ -39,7 +39,9 @@ func (q *Queue) ExpireStored(priority uint8, due []Overdue, now int64, fx []Effe
 		q.bytes -= int64(d.Bytes - d.Message.Size())
 		q.waiting--
 		q.expiry.live++
-		fx = q.expire(d.entry(), fx)
+		e := d.entry()
+		r.note(e, 1)
+		fx = q.expire(e, fx)
 		if f.count <= 0 {
 			q.correct(f, 0)
 			f.load = nil
