@@ -187,7 +187,7 @@ func (a *address) place(q *boundQueue) {
 	budgets := a.broker.transient
 	if q.id != 0 {
 		budgets = a.broker.budgets
-		a.broker.sweeper.add(q)
+		a.broker.sweeper.add(q.id, q)
 	}
 	q.core.SetBudgets(budgets)
 	routes := append(slices.Clip(a.queues()), q)
@@ -218,7 +218,7 @@ func (a *address) delete(q *boundQueue, why error, idle bool) bool {
 	b.totals.retire(q.core.Stats().Counters)
 	if q.id != 0 {
 		b.committer.enter([]Record{{Kind: RecordDelete, Queue: q.id}}, nil)
-		b.sweeper.remove(q)
+		b.sweeper.remove(q.id)
 	}
 	b.spiller.drop(q)
 	for _, c := range consumers {

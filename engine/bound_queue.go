@@ -85,6 +85,9 @@ func (q *boundQueue) carryOut(fx []queue.Effect, o *Outcome) aftermath {
 		case queue.EffectSpill:
 			q.broker().spiller.enter(q, f.Entry, f.Message)
 			after.spilled = true
+			if at := f.Message.Expiry; at != 0 {
+				q.broker().spiller.sweeper.expect(at)
+			}
 		case queue.EffectLoad:
 			q.broker().loader.enter(loadJob{q, f.Load()})
 		case queue.EffectHeld:

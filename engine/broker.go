@@ -65,13 +65,18 @@ func New(opts Options, store Store) (*Broker, error) {
 	b.budgets = queue.NewBudgets(b.paging, b.spiller.budget, b.memory.note)
 	b.transient = queue.NewBudgets(nil, b.spiller.budget, b.memory.note)
 	b.loader = &loader{broker: b, store: store}
-	b.sweeper = newSweeper(b, store)
+	b.sweeper = newSweeper(b, queue.InStore, nil)
+	b.spiller.sweeper = newSweeper(b, queue.InSpill, b.spiller)
 	if err := b.recover(store); err != nil {
 		return nil, err
 	}
+	b.sweeper.store = sweptStore{store, b.committer}
 	b.running.Go(b.committer.run)
 	b.running.Go(b.keep)
-	b.running.Go(b.sweep)
+	b.running.Go(b.sweeper.sweep)
+	if b.spiller.budget != nil {
+		b.running.Go(b.spiller.sweeper.sweep)
+	}
 	return b, nil
 }
 

@@ -1,6 +1,10 @@
 package engine
 
-import "io"
+import (
+	"io"
+
+	"github.com/letomq/leto/engine/queue"
+)
 
 // Spill keeps what needn't survive and has no room in memory. It takes the records of a Store and gives back what a
 // Store would, but nothing has to be on the device: after a restart it is empty.
@@ -11,6 +15,8 @@ import "io"
 type Spill interface {
 	Commit(records []Record) error
 	Load(q QueueID, priority uint8, from uint64, n, bytes int) ([]Stored, error)
+	Pick(q QueueID, priority uint8, numbers []uint64, bytes int) ([]Stored, error)
+	Expiries() Expiries
 	// Size returns the bytes that it takes on the device.
 	Size() int64
 	// Close ends it and removes what it has.
@@ -44,6 +50,11 @@ type spillWindow struct {
 
 func newSpillWindow() *spillWindow { return &spillWindow{levels: map[spillKey][]Record{}} }
 
+// spillCost is what an entry takes that is to be written.
+func spillCost(r *Record) int64 {
+	return cost(r.Message, 1) + int64(queue.AnnotationBytes(r.Annotations))
+}
+
 // put adds an entry where it belongs.
 func (w *spillWindow) put(k spillKey, r Record) {
 	all := append(w.levels[k], r)
@@ -51,7 +62,7 @@ func (w *spillWindow) put(k spillKey, r Record) {
 		all[i-1], all[i] = all[i], all[i-1]
 	}
 	w.levels[k] = all
-	w.bytes += cost(r.Message, 1)
+	w.bytes += spillCost(&r)
 }
 
 // cut takes out the entries of a level from one number to another.
@@ -63,7 +74,7 @@ func (w *spillWindow) cut(k spillKey, from, last uint64, gone func(*Message)) {
 			kept = append(kept, r)
 			continue
 		}
-		w.bytes -= cost(r.Message, 1)
+		w.bytes -= spillCost(&r)
 		gone(r.Message)
 	}
 	clear(all[len(kept):])
@@ -85,9 +96,7 @@ func (w *spillWindow) load(k spillKey, from uint64, n, bytes int) page {
 			return p
 		}
 		bytes -= r.Message.Size()
-		p.entries = append(p.entries, Stored{
-			Number: r.Number, Count: r.Count, Base: r.Base, Annotations: r.Annotations, Message: r.Message.Fresh(),
-		})
+		p.entries = append(p.entries, r.stored())
 	}
 	p.whole = true
 	return p

@@ -84,6 +84,7 @@ func spilling(t *testing.T, test func(t *testing.T, w *world, s *watchedSpill)) 
 	s := &watchedSpill{}
 	opts := tiny
 	opts.Spill = s.open
+	opts.Settings = []engine.AddressSettings{{Match: "dropped", ExpiryAddress: new("")}}
 	opts.Observer.Spilling = func(err error) { s.mu.Lock(); s.told = append(s.told, err); s.mu.Unlock() }
 	inWorld(t, opts, func(t *testing.T, w *world) { test(t, w, s) })
 	if s.opened != s.closed {
@@ -265,26 +266,56 @@ func TestDeadLettersAreSpilledWithTheirPast(t *testing.T) {
 	})
 }
 
-func TestSpilledMessagesExpire(t *testing.T) {
+// Nobody takes from the queue: what is in the spill only, or is to be written to it, expires all the same.
+func TestSpilledMessagesExpireInTime(t *testing.T) {
 	spilling(t, func(t *testing.T, w *world, s *watchedSpill) {
-		p := w.producer("q")
-		const n = 4000
-		for i := range n {
-			m := msg(fmt.Sprint(i, ":", strings.Repeat("x", 100)), false)
-			if i%2 == 0 {
-				m.Expiry = time.Now().Add(time.Minute).UnixMilli()
+		const n = 6000
+		for _, address := range []string{"q", "topic://dropped"} {
+			var sub *consumer
+			if address != "q" {
+				sub = w.consumerOf(engine.ConsumerSpec{Address: address, Subscription: engine.Subscription{Name: "s"}})
 			}
-			p.publish(m)
-		}
-		later(2 * time.Minute)
-		c := w.consumer("q")
-		for i := 1; i < n; i += 2 {
-			c.takeNumbers(i, 1)
-		}
-		expect(t, "rest", c.rest())
-		synctest.Wait()
-		if i := w.info("ExpiryQueue"); i.Messages != n/2 {
-			t.Errorf("expiry queue = %+v, want %d", i, n/2)
+			p := w.producer(address)
+			for i := range n {
+				m := msg(fmt.Sprint(i, ":", strings.Repeat("x", 100)), false)
+				if i%3 != 0 {
+					m.Expiry = time.Now().Add(time.Duration(1+i%2) * time.Minute).UnixMilli()
+				}
+				m.Priority = uint8(i % 2 * 5)
+				p.publish(m)
+			}
+			spilled := w.Totals().Spilled
+			later(90 * time.Second)
+			if totals := w.Totals(); totals.Expired < n/4 || spilled < n/2 {
+				t.Errorf("%s: %d spilled, %d expired after a minute and a half", address, spilled, totals.Expired)
+			}
+			later(time.Minute)
+			if address == "q" {
+				if i := w.info("ExpiryQueue"); i.Messages != n*2/3 {
+					t.Errorf("expiry queue = %+v, want %d", i, n*2/3)
+				}
+				w.Purge("ExpiryQueue", "")
+			}
+			if totals := w.Totals(); totals.Messages != n/3 || totals.Lost != 0 {
+				t.Errorf("%s: totals = %+v, want %d messages", address, totals, n/3)
+			}
+			c := sub
+			if c == nil {
+				c = w.consumer("q")
+			}
+			for priority := 1; priority >= 0; priority-- {
+				for i := 0; i < n; i += 3 {
+					if i%2 == priority {
+						c.takeNumbers(i, 1)
+					}
+				}
+			}
+			expect(t, "rest", c.rest())
+			synctest.Wait()
+			if totals := w.Totals(); totals.Messages != 0 || totals.Memory != 0 || s.Size() != 0 {
+				t.Errorf("%s: totals = %+v, spill %d bytes, want nothing", address, totals, s.Size())
+			}
+			c.Close(engine.ClosingClean)
 		}
 	})
 }

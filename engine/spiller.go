@@ -28,29 +28,31 @@ var errSpillBroken = errors.New("spill is given up: what it had is lost")
 //
 // It has nothing to do with the committer, and neither waits for the other.
 type spiller struct {
-	broker *Broker
-	open   func() (Spill, error)
-	budget *queue.Budget // what is kept in memory
-	batch  int64         // bytes that are worth a write
-	most   int64         // bytes that wait, beyond which publishers do
+	broker  *Broker
+	sweeper *sweeper
+	open    func() (Spill, error)
+	budget  *queue.Budget // what is kept in memory
+	batch   int64         // bytes that are worth a write
+	most    int64         // bytes that wait, beyond which publishers do
 
 	crowded atomic.Bool // publishers wait
 	written atomic.Uint64
 
-	mu      sync.Mutex
-	room    *sync.Cond
-	spill   Spill                   // nil: not opened
-	filling *spillWindow            // what comes
-	writing *spillWindow            // is being written; nil: nothing is
-	top     map[spillKey]uint64     // highest number of a level that may be in the spill
-	defined map[QueueID]struct{}    // queues that the spill knows
-	ids     map[*boundQueue]QueueID // of queues that something has been spilled of
-	lastID  QueueID
-	working bool
-	stopped bool // no space
-	broken  bool
-	closed  bool
-	worker  sync.WaitGroup
+	mu               sync.Mutex
+	room             *sync.Cond
+	spill            Spill                   // nil: not opened
+	filling          *spillWindow            // what comes
+	writing          *spillWindow            // is being written; nil: nothing is
+	top              map[spillKey]uint64     // highest number of a level that may be in the spill
+	defined          map[QueueID]struct{}    // queues that the spill knows
+	ids              map[*boundQueue]QueueID // of queues that something has been spilled of
+	lastID           QueueID
+	taken, settledTo uint64 // windows, and up to which of them the facts are written
+	working          bool
+	stopped          bool // no space
+	broken           bool
+	closed           bool
+	worker           sync.WaitGroup
 }
 
 // newSpiller returns one for a memory limit. Small ones are for tests.
@@ -82,6 +84,7 @@ func (s *spiller) enter(q *boundQueue, e *queue.Entry, m *Message) {
 		s.lastID++
 		id = s.lastID
 		s.ids[q] = id
+		s.sweeper.add(id, q)
 	}
 	s.filling.put(spillKey{id, e.Priority()}, Record{
 		Kind: RecordEnqueue, Queue: id, Number: e.Number(), Priority: e.Priority(),
@@ -106,12 +109,13 @@ func (s *spiller) purge(q *boundQueue, priority uint8, from, last uint64) {
 	if !known || top < from {
 		return
 	}
-	if last >= top {
+	r := Record{Kind: RecordPurge, Queue: id, Priority: priority, FromNumber: from, Number: last}
+	if from == last {
+		r.Kind = RecordRemove
+	} else if last >= top {
 		delete(s.top, k)
 	}
-	s.filling.facts = append(s.filling.facts, Record{
-		Kind: RecordPurge, Queue: id, Priority: priority, FromNumber: from, Number: last,
-	})
+	s.filling.facts = append(s.filling.facts, r)
 	s.start()
 }
 
@@ -124,6 +128,7 @@ func (s *spiller) drop(q *boundQueue) {
 		return
 	}
 	delete(s.ids, q)
+	s.sweeper.remove(id)
 	for p := range uint8(10) {
 		k := spillKey{id, p}
 		s.filling.cut(k, 0, ^uint64(0), s.broker.memory.release)
@@ -166,9 +171,19 @@ func (s *spiller) work() {
 		select {
 		case <-time.After(spillRetry):
 		case <-s.broker.closing:
+			s.mu.Lock()
+			s.end()
+			s.mu.Unlock()
 			return
 		}
 	}
+}
+
+// end has nobody wait for a write any more. Under mu.
+func (s *spiller) end() {
+	s.closed = true
+	s.crowded.Store(false)
+	s.room.Broadcast()
 }
 
 // next takes what there is to be written. When there is nothing, the goroutine counts as ended.
@@ -185,6 +200,7 @@ func (s *spiller) next() bool {
 	}
 	w := s.filling
 	s.writing, s.filling = w, newSpillWindow()
+	s.taken++
 	if !worth {
 		s.filling.levels, s.filling.bytes = w.levels, w.bytes
 		w.levels, w.bytes = nil, 0
@@ -247,6 +263,9 @@ func (s *spiller) write() (held, rest []Record, err error) {
 func (s *spiller) done(held, rest []Record, err error) {
 	facts := s.writing.facts
 	s.writing = nil
+	if len(facts) == 0 {
+		s.settledTo = s.taken
+	}
 	for i := range held {
 		s.broker.memory.release(held[i].Message)
 	}
@@ -268,8 +287,8 @@ func (s *spiller) done(held, rest []Record, err error) {
 	}
 	if s.stopped || s.broken || s.filling.bytes < s.most {
 		s.crowded.Store(false)
-		s.room.Broadcast()
 	}
+	s.room.Broadcast()
 }
 
 // takeBack puts what couldn't be written before what has come since, but for what isn't wanted any more. Under mu.
@@ -280,6 +299,8 @@ func (s *spiller) takeBack(facts, rest []Record) {
 	}
 	for i := range s.filling.facts {
 		switch r := &s.filling.facts[i]; r.Kind {
+		case RecordRemove:
+			back.cut(spillKey{r.Queue, r.Priority}, r.Number, r.Number, release)
 		case RecordPurge:
 			back.cut(spillKey{r.Queue, r.Priority}, r.FromNumber, r.Number, release)
 		case RecordDelete:
@@ -360,9 +381,7 @@ func (s *spiller) info() SpillInfo {
 // close ends the goroutine and the spill, with what is in it. Nobody reads from it any more.
 func (s *spiller) close() error {
 	s.mu.Lock()
-	s.closed = true
-	s.crowded.Store(false)
-	s.room.Broadcast()
+	s.end()
 	s.mu.Unlock()
 	s.worker.Wait()
 	if s.spill == nil {

@@ -10,12 +10,13 @@ import (
 	"github.com/letomq/leto/engine/queue"
 )
 
-// sweeper has messages expire that are in the store only. It asks the store when the first of them is due, a bounded
-// number at a time, so that many that expire at once take no more memory than few. Those that are in memory are the
-// keeper's.
+// sweeper has messages expire that are in the store, or in the spill, only. It asks when the first of them is due, a
+// bounded number at a time, so that many that expire at once take no more memory than few. Those that are in memory are
+// the keeper's.
 type sweeper struct {
 	broker *Broker
-	store  Store
+	home   queue.Home
+	store  swept
 	at     atomic.Int64 // when to ask, in unix milliseconds; 0: not before something expires
 	told   atomic.Int64 // up to when it has asked
 	afresh atomic.Bool  // something that the store has told of has to be told again
@@ -36,22 +37,41 @@ const (
 	sweepStuck = 5 * time.Second
 )
 
-func newSweeper(b *Broker, store Store) *sweeper {
-	s := &sweeper{broker: b, store: store, wake: make(chan struct{}, 1), queues: map[QueueID]*boundQueue{}}
+// swept is what a sweeper asks, a store or the spill. Settled returns when what has entered is gone from there.
+type swept interface {
+	Expiries() Expiries
+	Pick(q QueueID, priority uint8, numbers []uint64, bytes int) ([]Stored, error)
+	Room() bool
+	settled() error
+	failed() bool
+}
+
+// sweptStore is the store of a broker.
+type sweptStore struct {
+	Store
+	committer *committer
+}
+
+func (s sweptStore) settled() error { return s.committer.sync() }
+
+func (s sweptStore) failed() bool { return s.committer.broken() }
+
+func newSweeper(b *Broker, home queue.Home, store swept) *sweeper {
+	s := &sweeper{broker: b, home: home, store: store, wake: make(chan struct{}, 1), queues: map[QueueID]*boundQueue{}}
 	s.at.Store(1) // what has expired while nobody was here
 	return s
 }
 
-// add makes a durable queue known.
-func (s *sweeper) add(q *boundQueue) {
+// add makes a queue known.
+func (s *sweeper) add(id QueueID, q *boundQueue) {
 	s.mu.Lock()
-	s.queues[q.id] = q
+	s.queues[id] = q
 	s.mu.Unlock()
 }
 
-func (s *sweeper) remove(q *boundQueue) {
+func (s *sweeper) remove(id QueueID) {
 	s.mu.Lock()
-	delete(s.queues, q.id)
+	delete(s.queues, id)
 	s.mu.Unlock()
 }
 
@@ -61,7 +81,7 @@ func (s *sweeper) queue(id QueueID) *boundQueue {
 	return s.queues[id]
 }
 
-// expect says that a message has been left to the store that expires at a unix millisecond. It may be called under a
+// expect says that a message has been left there that expires at a unix millisecond. It may be called under a
 // guard.
 func (s *sweeper) expect(at int64) {
 	if told := s.told.Load(); at <= told {
@@ -88,9 +108,9 @@ func (s *sweeper) ask(at int64) {
 	}
 }
 
-// sweep runs until the broker closes, or its store has failed.
-func (b *Broker) sweep() {
-	s := b.sweeper
+// sweep runs until the broker closes, or what it asks has failed.
+func (s *sweeper) sweep() {
+	b := s.broker
 	timer := time.NewTimer(time.Hour)
 	defer timer.Stop()
 	expiries := s.store.Expiries()
@@ -128,11 +148,11 @@ func (b *Broker) sweep() {
 		default:
 		}
 		if err != nil {
-			if b.committer.broken() {
+			if s.store.failed() {
 				return
 			}
 			if b.observer.LoadFailed != nil && !errors.Is(err, ErrStoreFull) {
-				b.observer.LoadFailed(fmt.Errorf("store: expiry: %w", err))
+				b.observer.LoadFailed(fmt.Errorf("expiry: %w", err))
 			}
 			stuck = true
 		}
@@ -149,7 +169,7 @@ func (b *Broker) sweep() {
 	}
 }
 
-// expire has entries expire, and returns when the store has let go of them. With an error some stay where they are.
+// expire has entries expire, and returns when their home has let go of them. With an error some stay where they are.
 func (s *sweeper) expire(due []Due) error {
 	var queues []*boundQueue
 	var failed error
@@ -168,12 +188,12 @@ func (s *sweeper) expire(due []Due) error {
 		}
 		due = due[n:]
 	}
-	if err := s.broker.committer.sync(); err != nil {
+	if err := s.store.settled(); err != nil {
 		return err
 	}
 	for _, q := range queues {
 		q.guard.enter()
-		q.core.Released()
+		q.core.Released(s.home)
 		q.guard.leave()
 	}
 	return failed
@@ -194,7 +214,7 @@ func (s *sweeper) level(q *boundQueue, due []Due) error {
 		for len(numbers) > 0 {
 			overdue = overdue[:0]
 			for _, n := range numbers[:min(len(numbers), expireQuantum)] {
-				m := &Message{Durable: true, Priority: priority, Expiry: now}
+				m := &Message{Durable: s.home == queue.InStore, Priority: priority, Expiry: now}
 				overdue = append(overdue, queue.Overdue{Arrival: queue.Arrival{Message: m, Number: n}, Bytes: bytes[n]})
 			}
 			numbers = numbers[len(overdue):]
@@ -207,7 +227,7 @@ func (s *sweeper) level(q *boundQueue, due []Due) error {
 	}
 	for len(numbers) > 0 {
 		page := numbers[:min(len(numbers), expireQuantum)]
-		stored, err := s.store.Pick(q.id, priority, page, b.paging.PageBytes)
+		stored, err := s.store.Pick(due[0].Queue, priority, page, b.paging.PageBytes)
 		if err != nil {
 			return err
 		}
@@ -242,7 +262,7 @@ func (s *sweeper) depart(q *boundQueue, priority uint8, overdue []queue.Overdue)
 		}
 		return
 	}
-	late, fx := q.core.ExpireStored(priority, overdue, b.now(), nil)
+	late, fx := q.core.ExpireAway(s.home, priority, overdue, b.now(), nil)
 	after := q.carryOut(fx, nil)
 	q.guard.leave()
 	q.after(&after, nil)

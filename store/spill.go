@@ -84,6 +84,14 @@ func (s *Spill) Load(q engine.QueueID, priority uint8, from uint64, n, bytes int
 	return s.store.Load(q, priority, from, n, bytes)
 }
 
+// Pick returns some entries of a queue that have a priority. One that can't be read is left out and reported.
+func (s *Spill) Pick(q engine.QueueID, priority uint8, numbers []uint64, bytes int) ([]engine.Stored, error) {
+	return s.store.Pick(q, priority, numbers, bytes)
+}
+
+// Expiries returns a reader of what expires.
+func (s *Spill) Expiries() engine.Expiries { return s.store.Expiries() }
+
 // Size returns the bytes of the spill's segments. It may be called at any time.
 func (s *Spill) Size() int64 {
 	size := int64(0)

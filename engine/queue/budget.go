@@ -44,7 +44,7 @@ type Budgets struct {
 // queue's guard, of the bytes that annotations of entries in memory begin or cease to take: they are no part of the
 // messages. It may be nil.
 func NewBudgets(store, spill *Budget, note func(more int64)) *Budgets {
-	return &Budgets{[homes]*Budget{homeStore: store, homeSpill: spill}, note}
+	return &Budgets{[homes]*Budget{InStore: store, InSpill: spill}, note}
 }
 
 // note tells of an entry's annotations that they are, 1, or aren't, -1, in memory.

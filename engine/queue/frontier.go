@@ -60,7 +60,7 @@ func (q *Queue) Restore(levels []Stored, bytes int64) {
 		if s.Entries == 0 {
 			continue
 		}
-		f := q.front(homeStore, min(s.Priority, 9), s.First)
+		f := q.front(InStore, min(s.Priority, 9), s.First)
 		f.last, f.count, f.bytes = s.Last, s.Entries, bytes
 		q.waiting += s.Entries
 		q.bytes += bytes
@@ -70,7 +70,7 @@ func (q *Queue) Restore(levels []Stored, bytes int64) {
 }
 
 // front sets a frontier.
-func (q *Queue) front(h home, priority uint8, from uint64) *frontier {
+func (q *Queue) front(h Home, priority uint8, from uint64) *frontier {
 	r := &q.ready
 	f := &frontier{from: from}
 	l := r.open(priority)
@@ -83,7 +83,7 @@ func (q *Queue) front(h home, priority uint8, from uint64) *frontier {
 }
 
 // unfront takes a frontier away.
-func (q *Queue) unfront(h home, priority uint8) {
+func (q *Queue) unfront(h Home, priority uint8) {
 	r := &q.ready
 	l := r.level(priority)
 	a := l.away
@@ -94,7 +94,7 @@ func (q *Queue) unfront(h home, priority uint8) {
 		r.paged &^= 1 << priority
 	}
 	r.shrink(l, h)
-	for paged := r.paged; h == homeStore && paged != 0; paged &= paged - 1 {
+	for paged := r.paged; h == InStore && paged != 0; paged &= paged - 1 {
 		if f := r.level(uint8(bits.TrailingZeros16(paged))).frontier(h); f != nil {
 			f.bytes += bytes
 			return
@@ -104,7 +104,7 @@ func (q *Queue) unfront(h home, priority uint8) {
 }
 
 // frontier returns that of a priority and home, or nil.
-func (r *ready) frontier(priority uint8, h home) *frontier {
+func (r *ready) frontier(priority uint8, h Home) *frontier {
 	if r.paged&(1<<priority) == 0 {
 		return nil
 	}
@@ -112,7 +112,7 @@ func (r *ready) frontier(priority uint8, h home) *frontier {
 }
 
 // behind reports whether a frontier has passed a number that might be spilled.
-func (l *level) behind(number uint64) bool { return l.away != nil && number < l.away.passed[homeSpill] }
+func (l *level) behind(number uint64) bool { return l.away != nil && number < l.away.passed[InSpill] }
 
 // from returns the number from which on nothing of the level can be given before more is loaded.
 func (l *level) from() uint64 {
@@ -147,20 +147,20 @@ func (l *level) loading() bool {
 }
 
 // page leaves a new message to its home, if it has to; false when it is to be kept in memory.
-func (q *Queue) page(h home, m *Message, number uint64, now int64) bool {
+func (q *Queue) page(h Home, m *Message, number uint64, now int64) bool {
 	r := &q.ready
 	p := m.level()
 	f := r.frontier(p, h)
 	switch {
-	case h == homeSpill && r.budget(h).Closed.Load():
+	case h == InSpill && r.budget(h).Closed.Load():
 		return false
 	case f != nil:
-		if number < f.from || h == homeSpill && f.load != nil && number <= f.last {
+		if number < f.from || h == InSpill && f.load != nil && number <= f.last {
 			return false
 		}
 	case q.handsOver() || m.Expiry != 0 && m.Expiry <= now || r.admits(h, p, costOf(m)):
 		return false
-	case h == homeSpill && r.level(p).behind(number): // who has read that part already knows of nothing there
+	case h == InSpill && r.level(p).behind(number): // who has read that part already knows of nothing there
 		return false
 	default:
 		f = q.front(h, p, number)
@@ -178,7 +178,7 @@ func (q *Queue) page(h home, m *Message, number uint64, now int64) bool {
 }
 
 // elsewhere returns how many entries are at a home only, and the bytes of their payloads.
-func (r *ready) elsewhere(h home) (entries int, bytes int64) {
+func (r *ready) elsewhere(h Home) (entries int, bytes int64) {
 	for paged := r.paged; paged != 0; paged &= paged - 1 {
 		if f := r.level(uint8(bits.TrailingZeros16(paged))).frontier(h); f != nil {
 			entries += f.count
@@ -205,7 +205,7 @@ func (q *Queue) refill(fx []Effect) []Effect {
 	r := &q.ready
 	p := r.first()
 	l := r.level(p)
-	h := homeStore
+	h := InStore
 	for o := range homes {
 		if f := l.frontier(o); f != nil && f.from == l.from() {
 			h = o
@@ -222,7 +222,7 @@ func (q *Queue) refill(fx []Effect) []Effect {
 		return append(fx, Effect{Kind: EffectHeld})
 	}
 	load := &Load{
-		Priority: p, Stored: h == homeStore, Spilled: h == homeSpill,
+		Priority: p, Stored: h == InStore, Spilled: h == InSpill,
 		From: f.from, Last: f.last, Entries: b.PageEntries, Bytes: b.PageBytes,
 	}
 	load.reserved = int64(load.Bytes) + int64(load.Entries)*EntryCost
@@ -240,7 +240,7 @@ func (q *Queue) refill(fx []Effect) []Effect {
 func (r *ready) pageFor(priority uint8, from, last uint64) *Load {
 	load := &Load{Priority: priority, From: from, Last: last}
 	l := r.level(priority)
-	load.Stored, load.Spilled = l.frontier(homeStore) != nil, l.frontier(homeSpill) != nil
+	load.Stored, load.Spilled = l.frontier(InStore) != nil, l.frontier(InSpill) != nil
 	for h := range homes {
 		if b := r.budget(h); b != nil {
 			load.Entries, load.Bytes = b.PageEntries, b.PageBytes
@@ -260,9 +260,9 @@ func (q *Queue) Loaded(load *Load, entries []Arrival, whole bool, now int64, fx 
 		return q.shown(load, entries, whole, now, fx)
 	}
 	r := &q.ready
-	h := homeStore
+	h := InStore
 	if load.Spilled {
-		h = homeSpill
+		h = InSpill
 	}
 	f := r.frontier(load.Priority, h)
 	if f == nil || f.load != load {
@@ -306,7 +306,7 @@ func (q *Queue) Loaded(load *Load, entries []Arrival, whole bool, now int64, fx 
 		q.correct(f, f.since)
 	}
 	f.gone.loaded(f.from)
-	if h == homeSpill && f.from > load.From {
+	if h == InSpill && f.from > load.From {
 		fx = append(fx, loadEffect(EffectPurged, &Load{
 			Priority: load.Priority, Spilled: true, From: load.From, Last: f.from - 1, Lost: max(lost, 0),
 		}))
@@ -350,12 +350,15 @@ func (q *Queue) purgeElsewhere(fx []Effect) []Effect {
 			}
 			purged := func(from, last uint64, count int) {
 				fx = append(fx, loadEffect(EffectPurged, &Load{
-					Priority: p, Stored: h == homeStore, Spilled: h == homeSpill, From: from, Last: last, Entries: count,
+					Priority: p, Stored: h == InStore, Spilled: h == InSpill, From: from, Last: last, Entries: count,
 				}))
 			}
-			// Those that have gone are on their way elsewhere.
+			// Those that have gone from the store are on their way elsewhere.
 			count, from := f.count, f.from
 			for _, n := range f.gone.numbers() {
+				if h == InSpill {
+					break
+				}
 				if n > from {
 					purged(from, n-1, count)
 					count = 0

@@ -1,20 +1,20 @@
 package queue
 
-// home is where entries wait that there is no memory for.
-type home uint8
+// Home is where entries wait that there is no memory for.
+type Home uint8
 
 const (
-	homeStore home = iota // durable ones are in the store whatever happens
-	homeSpill             // the others are written when there is no memory for them
+	InStore Home = iota // durable ones are in the store whatever happens
+	InSpill             // the others are written when there is no memory for them
 	homes
 )
 
 // home returns that of a message. What the store doesn't hold of this queue can only be spilled.
-func (r *ready) home(m *Message) home {
-	if m.Durable && r.budget(homeStore) != nil {
-		return homeStore
+func (r *ready) home(m *Message) Home {
+	if m.Durable && r.budget(InStore) != nil {
+		return InStore
 	}
-	return homeSpill
+	return InSpill
 }
 
 // side is the part of a level that has one home.
@@ -30,7 +30,7 @@ type away struct {
 }
 
 // budget returns that of a home, nil when all of that home is kept in memory.
-func (r *ready) budget(h home) *Budget {
+func (r *ready) budget(h Home) *Budget {
 	if r.budgets == nil {
 		return nil
 	}
@@ -38,7 +38,7 @@ func (r *ready) budget(h home) *Budget {
 }
 
 // frontier returns that of a home, or nil.
-func (l *level) frontier(h home) *frontier {
+func (l *level) frontier(h Home) *frontier {
 	if l.away == nil {
 		return nil
 	}

@@ -4,7 +4,7 @@ package queue
 
 // admits reports whether a level may keep one more entry of this home and cost, and takes what it needs for that from
 // the budget.
-func (r *ready) admits(h home, priority uint8, cost int64) bool {
+func (r *ready) admits(h Home, priority uint8, cost int64) bool {
 	b := r.budget(h)
 	s := &r.open(priority).sides[h]
 	need := s.kept + cost - b.Floor
@@ -48,7 +48,7 @@ func (r *ready) left(l *level, m *Message) {
 
 // grow takes from the budget what a side has more than it has borrowed for, whatever the limit: it is in memory
 // already.
-func (r *ready) grow(h home, s *side) {
+func (r *ready) grow(h Home, s *side) {
 	b := r.budget(h)
 	if s.kept-b.Floor <= s.lease {
 		return
@@ -59,7 +59,7 @@ func (r *ready) grow(h home, s *side) {
 }
 
 // shrink gives back what a side doesn't need any more, but for a little: it may be needed again soon.
-func (r *ready) shrink(l *level, h home) {
+func (r *ready) shrink(l *level, h Home) {
 	s := &l.sides[h]
 	b := r.budget(h)
 	if f := l.frontier(h); f != nil && f.load != nil {

@@ -391,8 +391,8 @@ func (x *machine) structure() {
 			}
 		}
 	}
-	stored, _ := q.ready.elsewhere(homeStore)
-	spilled, _ := q.ready.elsewhere(homeSpill)
+	stored, _ := q.ready.elsewhere(InStore)
+	spilled, _ := q.ready.elsewhere(InSpill)
 	if ready+barred+stored+spilled != q.waiting {
 		x.fatal("%d ready, %d barred, %d stored, %d spilled, %d waiting", ready, barred, stored, spilled, q.waiting)
 	}

@@ -5,22 +5,23 @@ import (
 	"slices"
 )
 
-// Overdue is an entry of which the store says that its time has come. Where nothing is to become of its payload the
-// message needn't have it.
+// Overdue is an entry of which its home says that its time has come. Where nothing is to become of its payload the message
+// needn't have it.
 type Overdue struct {
 	Arrival
 	Bytes int // of the payload
 }
 
-// ExpireStored makes entries of one priority leave that are in the store only, in ascending order of number, all of which
-// the store has and which are due. Those that are in memory come back as EffectStored: Expire sees to them. So do those
-// that can't leave now; late says how many these are. Released follows when the store has let go of all that left.
-func (q *Queue) ExpireStored(priority uint8, due []Overdue, now int64, fx []Effect) (late int, _ []Effect) {
+// ExpireAway makes entries of one priority leave that are at their home only, in ascending order of number, all of which
+// it has and which are due. Those that are in memory come back as EffectStored: Expire sees to them. So do those that
+// can't leave now; late says how many these are. From the spill they are gone at once, as EffectPurged says; the store
+// lets go of them with what becomes of them. Released follows when either has.
+func (q *Queue) ExpireAway(h Home, priority uint8, due []Overdue, now int64, fx []Effect) (late int, _ []Effect) {
 	r := &q.ready
 	priority = min(priority, 9)
 	for i := range due {
 		d := &due[i]
-		f := r.frontier(priority, homeStore)
+		f := r.frontier(priority, h)
 		switch {
 		case f == nil || d.Number < f.from || f.gone.has(d.Number):
 			fx = append(fx, Effect{Kind: EffectStored, Message: d.Message})
@@ -39,23 +40,26 @@ func (q *Queue) ExpireStored(priority uint8, due []Overdue, now int64, fx []Effe
 		q.bytes -= int64(d.Bytes - d.Message.Size())
 		q.waiting--
 		q.expiry.live++
+		if h == InSpill {
+			fx = append(fx, loadEffect(EffectPurged, &Load{Priority: priority, Spilled: true, From: d.Number, Last: d.Number}))
+		}
 		e := d.entry()
 		r.note(e, 1)
 		fx = q.expire(e, fx)
 		if f.count <= 0 {
 			q.correct(f, 0)
-			f.load = nil
-			q.unfront(homeStore, priority)
+			f.load, f.from = nil, f.last+1
+			q.unfront(h, priority)
 		}
 	}
 	return late, q.dispatch(now, fx)
 }
 
-// Released says that the store has let go of all entries that ExpireStored has had leave.
-func (q *Queue) Released() {
+// Released says that a home has let go of all entries that ExpireAway has had leave it.
+func (q *Queue) Released(h Home) {
 	r := &q.ready
 	for p := range uint8(10) {
-		if f := r.frontier(p, homeStore); f != nil {
+		if f := r.frontier(p, h); f != nil {
 			f.gone.released(f.load != nil)
 		}
 	}

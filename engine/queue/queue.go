@@ -48,8 +48,8 @@ type Stats struct {
 
 // Stats returns what is in the queue.
 func (q *Queue) Stats() Stats {
-	stored, storedBytes := q.ready.elsewhere(homeStore)
-	spilled, spilledBytes := q.ready.elsewhere(homeSpill)
+	stored, storedBytes := q.ready.elsewhere(InStore)
+	spilled, spilledBytes := q.ready.elsewhere(InSpill)
 	return Stats{
 		q.waiting, int(q.acquired), int(q.leaving), stored, spilled, q.Consumers(), q.bytes, storedBytes, spilledBytes,
 		q.counters,
@@ -82,7 +82,7 @@ func (q *Queue) Publish(m *Message, number uint64, now int64, fx []Effect) []Eff
 	if q.ready.budget(h) == nil || !q.page(h, m, number, now) {
 		return q.add(&Entry{number: number, message: m, priority: m.level()}, now, fx)
 	}
-	if h == homeSpill {
+	if h == InSpill {
 		e := &Entry{number: number, message: m, priority: m.level(), state: stateGone}
 		return q.left(Effect{Kind: EffectSpill, Entry: e, Message: m}, now, fx)
 	}
@@ -96,7 +96,7 @@ func (q *Queue) Insert(a Arrival, now int64, fx []Effect) []Effect {
 	if q.ready.budget(h) == nil || !q.page(h, m, a.Number, now) {
 		return q.add(a.entry(), now, fx)
 	}
-	if h == homeSpill {
+	if h == InSpill {
 		e := a.entry()
 		e.state = stateGone
 		return q.left(Effect{Kind: EffectSpill, Entry: e, Message: m}, now, fx)

@@ -191,9 +191,12 @@ func (s *storeModel) judge(x *machine, f *Effect) {
 				}
 			}
 		}
-		if l.Spilled {
+		switch {
+		case l.Spilled && l.From < l.Last:
 			remove(s.spilled)
-		} else {
+		case l.Spilled: // it may have expired: a load may still find it
+			s.removals = append(s.removals, func() { remove(s.spilled) })
+		default:
 			s.removals = append(s.removals, func() { remove(s.rows) })
 		}
 	}
@@ -204,9 +207,9 @@ func (s *storeModel) current(x *machine, l *Load) bool {
 	if l.Browser != nil {
 		return !l.Browser.gone && l.Browser.view.load == l
 	}
-	h := homeStore
+	h := InStore
 	if l.Spilled {
-		h = homeSpill
+		h = InSpill
 	}
 	f := x.q.ready.frontier(l.Priority, h)
 	return f != nil && f.load == l
@@ -233,12 +236,12 @@ func (s *storeModel) structure(x *machine) {
 	if s == nil {
 		return
 	}
-	s.side(x, homeStore, s.budget)
-	s.side(x, homeSpill, s.spill)
+	s.side(x, InStore, s.budget)
+	s.side(x, InSpill, s.spill)
 }
 
 // side checks the part of a queue that has one home.
-func (s *storeModel) side(x *machine, h home, b *Budget) {
+func (s *storeModel) side(x *machine, h Home, b *Budget) {
 	q := &x.q
 	if s.unpurged != 0 {
 		x.fatal("purged %d more than there were", s.unpurged)
@@ -257,7 +260,7 @@ func (s *storeModel) side(x *machine, h home, b *Budget) {
 				continue
 			}
 			kept += costOf(e.message)
-			if h == homeStore && f != nil && e.number >= f.from {
+			if h == InStore && f != nil && e.number >= f.from {
 				x.fatal("durable entry %d is in memory above the frontier %d", e.number, f.from)
 			}
 		}
@@ -270,7 +273,7 @@ func (s *storeModel) side(x *machine, h home, b *Budget) {
 		lease += side.lease
 		n := 0
 		for _, e := range x.m.entries {
-			if e.stored && e.priority == p && e.message.Durable == (h == homeStore) {
+			if e.stored && e.priority == p && e.message.Durable == (h == InStore) {
 				n++
 				if f == nil || e.number < f.from || e.number > f.last {
 					x.fatal("entry %d is in the store only, and not behind a frontier", e.number)
@@ -280,7 +283,7 @@ func (s *storeModel) side(x *machine, h home, b *Budget) {
 		if f != nil && f.count != n || f != nil && n == 0 || l.loading() && q.ready.paged&(1<<p) == 0 {
 			x.fatal("frontier %+v, want %d entries behind it", f, n)
 		}
-		if paged := l.frontier(homeStore) != nil || l.frontier(homeSpill) != nil; paged != (q.ready.paged&(1<<p) != 0) {
+		if paged := l.frontier(InStore) != nil || l.frontier(InSpill) != nil; paged != (q.ready.paged&(1<<p) != 0) {
 			x.fatal("priority %d: paged %v, want %v", p, !paged, paged)
 		}
 	}
@@ -345,8 +348,9 @@ func (s *storeModel) flush(x *machine) {
 		}
 	}
 	if len(s.leaving) == 0 {
-		x.q.Released()
+		x.q.Released(InStore)
 	}
+	x.q.Released(InSpill)
 }
 
 // overdue tells the queue of entries that have expired, as the store has them.
@@ -354,8 +358,12 @@ func (s *storeModel) overdue(x *machine) {
 	priority := uint8(rapid.SampledFrom([]int{4, 4, 0, 5, 9}).Draw(x.t, "priority"))
 	hollow := rapid.Bool().Draw(x.t, "hollow")
 	most := rapid.SampledFrom([]int{1, 3, 100}).Draw(x.t, "most")
+	h, rows := InStore, s.rows
+	if rapid.Bool().Draw(x.t, "spilled") {
+		h, rows = InSpill, s.spilled
+	}
 	var numbers []uint64
-	for number, r := range s.rows {
+	for number, r := range rows {
 		if e := r.entry; e.priority == priority && e.expiry != 0 && e.expiry <= x.m.now {
 			numbers = append(numbers, number)
 		}
@@ -367,7 +375,7 @@ func (s *storeModel) overdue(x *machine) {
 	numbers = numbers[:min(len(numbers), most)]
 	var due []Overdue
 	for _, number := range numbers {
-		r := s.rows[number]
+		r := rows[number]
 		m := r.entry.message.Fresh()
 		if hollow {
 			m.Payload = nil
@@ -380,7 +388,7 @@ func (s *storeModel) overdue(x *machine) {
 	}
 	x.begin()
 	clear(s.returned)
-	late, fx := x.q.ExpireStored(priority, due, x.m.now, nil)
+	late, fx := x.q.ExpireAway(h, priority, due, x.m.now, nil)
 	back := map[*Message]bool{}
 	for _, f := range fx {
 		if f.Kind == EffectStored {
@@ -400,7 +408,9 @@ func (s *storeModel) overdue(x *machine) {
 			e := x.m.entries[at]
 			e.stored, e.overdue, e.hollow = false, true, hollow
 			e.real = x.find(e.number, fx)
-			s.leaving[e.number] = true
+			if h == InStore {
+				s.leaving[e.number] = true
+			}
 		}
 	}
 	if late > 0 {

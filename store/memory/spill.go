@@ -15,6 +15,14 @@ func (s *Spill) Load(id engine.QueueID, priority uint8, from uint64, n, bytes in
 	return s.store.Load(id, priority, from, n, bytes)
 }
 
+// Pick returns some entries of a queue that have a priority.
+func (s *Spill) Pick(id engine.QueueID, priority uint8, numbers []uint64, bytes int) ([]engine.Stored, error) {
+	return s.store.Pick(id, priority, numbers, bytes)
+}
+
+// Expiries returns a reader of what expires.
+func (s *Spill) Expiries() engine.Expiries { return s.store.Expiries() }
+
 // Size returns the bytes of the payloads.
 func (s *Spill) Size() int64 {
 	s.store.mu.Lock()

@@ -22,7 +22,6 @@ type spillLevel struct {
 	queue    engine.QueueID
 	priority uint8
 	entries  []engine.Stored
-	queued   uint64 // highest number ever
 }
 
 // Run compares a spill with the plain one, step by step.
