@@ -16,5 +16,7 @@
 //
 // It decides nothing: routing, expiry and dead-lettering are the engine's.
 //
+// A Spill is such a store in a folder below, of what needn't survive: nothing in it waits for the device.
+//
 // Package memory is a store that forgets, and storetest is the suite that both of them pass.
 package store

@@ -5,8 +5,8 @@
 // guards a Queue calls one method at a time with the current unix millisecond, and carries out the effects that the
 // method appended to the slice it was given. It doesn't know addresses, other queues or the store.
 //
-// With a Budget, durable entries beyond it are in the store only: see frontier.go. EffectLoad asks for a page of them,
-// Loaded brings it, and between the two the queue goes on with all that may be given before them.
+// With Budgets, entries beyond them are in the store or the spill only: see frontier.go. EffectLoad asks for a page of
+// them, Loaded brings it, and between the two the queue goes on with all that may be given before them.
 //
 // An Entry is one message in one queue, and the unit of ownership. It is in one of these places:
 //
