@@ -63,6 +63,9 @@ func (a *attachment) bindConsumer(at *codec.Attach, terms *amqp.Terms) *amqp.Err
 	if err != nil {
 		return err
 	}
+	if err := refuseFilters(source.Filter); err != nil {
+		return err
+	}
 	o := &outgoing{attachment: a, settles: at.SndSettleMode == codec.SettleSettled, fallback: defaultOutcome(&source.DefaultOutcome)}
 	spec := engine.ConsumerSpec{
 		Address: source.Address.Value,
