@@ -51,7 +51,7 @@ interop: clients ## other people's clients against the binary
 # What is built of a client that isn't Go lies in .clients/NAME, and .clients/NAME/ready says that it is
 # done. A toolchain that isn't there is no error here: the suite skips, or fails where CI is true.
 .PHONY: clients
-clients: .clients/proton/ready .clients/rhea/ready ## install other people's clients and build the programs on them
+clients: .clients/proton/ready .clients/rhea/ready .clients/java/ready ## install other people's clients and build the programs on them
 
 # Proton's bindings are built from source: that takes a C compiler and Python's headers.
 .clients/proton/ready: interop/proton/requirements.txt
@@ -62,6 +62,10 @@ clients: .clients/proton/ready .clients/rhea/ready ## install other people's cli
 .clients/rhea/ready: interop/rhea/package.json interop/rhea/package-lock.json
 	@if ! command -v npm >/dev/null; then echo "no npm: rhea is left out"; exit 0; fi; set -x; \
 	mkdir -p $(@D) && cp $^ interop/rhea/.npmrc $(@D) && npm --prefix $(@D) ci --no-progress --loglevel=error && touch $@
+
+.clients/java/ready: interop/java/pom.xml $(wildcard interop/java/suite/*/*.java)
+	@if ! command -v mvn >/dev/null; then echo "no mvn: the Java clients are left out"; exit 0; fi; set -x; \
+	mvn -B -q -f $< compile dependency:copy-dependencies && touch $@
 
 .PHONY: fuzz
 fuzz: ## every fuzz target for FUZZTIME (30s)

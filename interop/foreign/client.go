@@ -12,6 +12,7 @@ package foreign
 
 import (
 	"bufio"
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -34,10 +35,11 @@ const limit = 4 * time.Minute
 
 // Client is a program written with one client.
 type Client struct {
-	Name    string   // of its folders: interop/NAME holds sources, .clients/NAME what `make clients` builds of them
+	Name    string   // as test names and addresses have it
 	Title   string   // client and language, for people
-	Sources []string // below interop/NAME, whatever the program is built of
-	command []string // {src} stands for interop/NAME, {out} for .clients/NAME
+	Folder  string   // interop/FOLDER holds sources, .clients/FOLDER what `make clients` builds of them; "": Name
+	Sources []string // below interop/FOLDER, whatever the program is built of
+	command []string // {src} stands for interop/FOLDER, {out} for .clients/FOLDER
 	environ []string
 
 	// CannotWrite and CannotRead are the specimens that the client has no way to write or to
@@ -49,7 +51,7 @@ type Client struct {
 }
 
 // Clients are all there are.
-var Clients = []Client{GoAMQP, Proton, Rhea}
+var Clients = []Client{GoAMQP, Proton, Rhea, JMS}
 
 var (
 	// GoAMQP is go-amqp; it takes part in the exchange only.
@@ -83,6 +85,23 @@ var (
 	}
 )
 
+// JMS is Apache Qpid JMS. It writes messages of its own instead of specimens.
+var JMS = Client{
+	Name: "jms", Title: "Qpid JMS (Java)", Folder: "java", Sources: []string{"pom.xml", "suite"},
+	command: java("jms.Main"),
+	CannotRead: join(
+		each("Qpid JMS makes a bytes message of it", "binary", "binary 256", "null"),
+		each("Java's char has 16 bits", "char beyond BMP"),
+		map[string]string{
+			"data, three sections":   "Qpid JMS keeps the last section of a body",
+			"sequence, two sections": "Qpid JMS keeps the last section of a body",
+		}),
+}
+
+func java(main string) []string {
+	return []string{"java", "-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC", "-Xmx512m", "-cp", "{out}/classes:{out}/lib/*", main}
+}
+
 // protonMessage is what Proton's message, the same in all its bindings, can't express.
 var protonMessage = map[string]string{
 	"data, three sections":   "Proton's message keeps the last section of a body",
@@ -115,7 +134,7 @@ func (c Client) process(ctx context.Context, url string, args ...string) (*exec.
 	if err != nil {
 		return nil, err
 	}
-	fill := strings.NewReplacer("{src}", filepath.Join(root, "interop", c.Name), "{out}", c.out(root))
+	fill := strings.NewReplacer("{src}", c.src(root), "{out}", c.out(root))
 	var words []string
 	for _, word := range c.command {
 		words = append(words, fill.Replace(word))
@@ -129,7 +148,13 @@ func (c Client) process(ctx context.Context, url string, args ...string) (*exec.
 	return cmd, nil
 }
 
-func (c Client) out(root string) string { return filepath.Join(root, ".clients", c.Name) }
+func (c Client) src(root string) string {
+	return filepath.Join(root, "interop", cmp.Or(c.Folder, c.Name))
+}
+
+func (c Client) out(root string) string {
+	return filepath.Join(root, ".clients", cmp.Or(c.Folder, c.Name))
+}
 
 // Need skips the test, or fails it in CI, when the program isn't built or when what it
 // was built of has changed since.
@@ -156,7 +181,7 @@ func (c Client) built() error {
 		return fmt.Errorf("%s: not built, `make clients` does it: %w", c.Name, err)
 	}
 	for _, name := range c.Sources {
-		err := filepath.WalkDir(filepath.Join(root, "interop", c.Name, name), func(path string, _ fs.DirEntry, err error) error {
+		err := filepath.WalkDir(filepath.Join(c.src(root), name), func(path string, _ fs.DirEntry, err error) error {
 			if err != nil {
 				return err
 			}

@@ -1,0 +1,13 @@
+// Package java runs scenarios written with Java's AMQP clients against the leto binary.
+// Each scenario shows as a subtest.
+package java
+
+import (
+	"testing"
+
+	"github.com/letomq/leto/interop/foreign"
+)
+
+func TestJMS(t *testing.T) { foreign.JMS.Scenarios(t) }
+
+func TestJMSRestarts(t *testing.T) { foreign.JMS.Restarts(t) }
