@@ -82,6 +82,44 @@ func BenchmarkCommit(b *testing.B) {
 	}
 }
 
+// BenchmarkExpiry compares commits of messages that expire with such that don't, turn by turn in one run: x/plain is how
+// many messages a second the one store commits for each one of the other.
+func BenchmarkExpiry(b *testing.B) {
+	const size, perWindow = 256, 100
+	for _, fill := range []bool{false, true} {
+		b.Run(map[bool]string{false: "consumed", true: "filled"}[fill], func(b *testing.B) {
+			var feeders [2]*feeder
+			for i, ttl := range []time.Duration{0, time.Hour} {
+				s := open(b, store.Options{Dir: filepath.Join(b.TempDir(), "store"), Alarm: func(what string) { b.Log(what) }})
+				defer s.Close()
+				feeders[i] = &feeder{store: s, size: size, perWindow: perWindow, fill: fill, ttl: ttl}
+				feeders[i].commit(b, engine.Record{Kind: engine.RecordDefine, Queue: 1, Definition: &engine.Definition{ID: 1, Address: "a", Name: "q"}})
+			}
+			var windows [2]int
+			var times, cpus [2]time.Duration
+			const turn = 200 * time.Millisecond
+			b.ResetTimer()
+			for range b.N {
+				for i, f := range feeders {
+					n, wall, cpu := during(turn, func() { f.window(b) })
+					windows[i], times[i], cpus[i] = windows[i]+n, times[i]+wall, cpus[i]+cpu
+				}
+			}
+			b.StopTimer()
+			var rates, used [2]float64
+			for i := range feeders {
+				messages := float64(windows[i] * perWindow)
+				rates[i], used[i] = messages/times[i].Seconds(), float64(cpus[i].Microseconds())/messages
+			}
+			b.ReportMetric(0, "ns/op")
+			b.ReportMetric(rates[1], "msg/s")
+			b.ReportMetric(rates[1]/rates[0], "x/plain")
+			b.ReportMetric(used[1], "cpu-µs/msg")
+			b.ReportMetric(used[0], "plain-cpu-µs/msg")
+		})
+	}
+}
+
 // during calls f for a time, and returns how often and what that took.
 func during(d time.Duration, f func()) (n int, wall, cpu time.Duration) {
 	start, used := time.Now(), processor()
@@ -126,6 +164,7 @@ type feeder struct {
 	store           *store.Store
 	size, perWindow int
 	fill            bool
+	ttl             time.Duration // 0: none
 	number          uint64
 	records         []engine.Record
 	messages        []queue.Message
@@ -147,6 +186,12 @@ func (f *feeder) window(b *testing.B) {
 		}
 	}
 	f.records = f.records[:0]
+	if f.ttl != 0 {
+		at := time.Now().Add(f.ttl).UnixMilli()
+		for i := range f.messages {
+			f.messages[i].Expiry = at
+		}
+	}
 	for i := range f.messages {
 		if !f.fill && f.number >= uint64(f.perWindow) {
 			f.records = append(f.records, engine.Record{

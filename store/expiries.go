@@ -63,7 +63,14 @@ func (x *expiries) present() ([]engine.Due, error) {
 			x.numbers = append(x.numbers, rest[0].Number)
 			rest = rest[1:]
 		}
-		if err := x.store.find(uint64(first.Queue), first.Priority, x.numbers, func(e *index.Entry) {
+		same := found[:len(found)-len(rest)]
+		if gone, known := x.removed(uint64(first.Queue), first.Priority); known {
+			for _, d := range same {
+				if !gone(d.Number) {
+					there = append(there, d)
+				}
+			}
+		} else if err := x.store.find(uint64(first.Queue), first.Priority, x.numbers, func(e *index.Entry) {
 			there = append(there, engine.Due{Queue: first.Queue, Priority: first.Priority, Number: e.Number, Bytes: int(e.Payload)})
 		}); err != nil {
 			return nil, err
@@ -71,4 +78,17 @@ func (x *expiries) present() ([]engine.Due, error) {
 		found = rest
 	}
 	return there, nil
+}
+
+// removed returns what says whether an entry that was found is pending to be removed; false if the index has gone on
+// since, so that who knows what is pending doesn't know enough.
+func (x *expiries) removed(queue uint64, priority uint8) (gone func(number uint64) bool, known bool) {
+	s := x.store
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.index.View() != x.reader.View() {
+		return nil, false
+	}
+	waiting := s.pending.find(queue, priority, x.numbers)
+	return waiting.removes, true
 }

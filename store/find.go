@@ -89,6 +89,18 @@ func (p *pending) find(queue uint64, priority uint8, numbers []uint64) (found pe
 	return found
 }
 
+// removes reports whether an entry that the index has is gone.
+func (p *pendingFound) removes(number uint64) bool {
+	if p.deleted {
+		return true
+	}
+	if slices.ContainsFunc(p.fresh, func(e index.Entry) bool { return e.Number == number }) {
+		return false
+	}
+	return p.edits[number].Kind == index.EditRemove ||
+		slices.ContainsFunc(p.purges, func(s pendingPurge) bool { return number >= s.First && number <= s.Last })
+}
+
 // amend puts what is pending over an entry of the index, and reports whether that has gone.
 func (p *pendingFound) amend(e *index.Entry) (gone bool) {
 	for i := range p.purges {

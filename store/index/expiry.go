@@ -87,10 +87,34 @@ type Expiring struct {
 	cursor  []byte // where it goes on
 	number  uint64 // and behind which entry, if the run of the cursor is still there
 	next    int64  // the earliest expiry behind to that it came by
+	view    uint64 // read last
+
+	// Runs that stand where entries expired that have been told: until those are gone they would be read in each round.
+	met map[runPlace]runMet
 }
 
+// runPlace is a key in the table of expiries.
+type runPlace struct {
+	at       int64
+	queue    uint64
+	priority uint8
+	last     uint64
+}
+
+// runMet is what a reader knows of a run as long as its key isn't written anew.
+type runMet struct {
+	version uint64
+	next    int64 // all before has been told
+}
+
+// maxMet bounds the runs that a reader remembers: 256 KiB.
+const maxMet = 4096
+
 // Expiring returns a reader that has seen nothing.
-func (x *Index) Expiring() *Expiring { return &Expiring{x: x} }
+func (x *Index) Expiring() *Expiring { return &Expiring{x: x, met: map[runPlace]runMet{}} }
+
+// View returns the View that Next has read last.
+func (r *Expiring) View() uint64 { return r.view }
 
 // What one call of Next does at most, besides the entries it was asked for.
 const (
@@ -106,6 +130,7 @@ func (r *Expiring) Next(until int64, n int, f func(queue uint64, priority uint8,
 	view, soonest := x.view, x.soonest
 	x.mu.Unlock()
 	fresh := !r.running
+	r.view = view
 	if fresh {
 		if soonest > until {
 			return later(soonest), nil
@@ -161,7 +186,9 @@ func (r *Expiring) read(view uint64, n int, f func(uint64, uint8, *Entry)) (ende
 			behind = r.number
 		}
 		r.cursor, r.number = append(r.cursor[:0], item.Key()...), behind
-		told := item.Version() <= r.seen // what expires up to r.until has been
+		place, version := runPlace{at, queue, priority, last}, item.Version()
+		met := r.met[place]
+		told := version <= r.seen // what expires up to r.until has been
 		latest := int64(0)
 		if err := item.Value(func(value []byte) error {
 			v := reader{b: value}
@@ -170,24 +197,29 @@ func (r *Expiring) read(view uint64, n int, f func(uint64, uint8, *Entry)) (ende
 		}); err != nil {
 			return false, first, err
 		}
-		if told && latest <= r.until {
-			if runs++; runs >= expiringKeys {
-				r.pass()
-				return false, first, nil
+		if told && latest <= r.until || met.version == version && met.next > r.to {
+			if met.version == version {
+				r.next = min(r.next, met.next)
 			}
 			r.pass()
+			if runs++; runs >= expiringKeys {
+				return false, first, nil
+			}
 			continue
 		}
 		if err := one.get(txn, queue, priority, last); err != nil {
 			return false, first, err
 		}
+		rest := int64(never)
 		for i := range one.entries {
 			e := &one.entries[i]
 			switch {
-			case e.Expiry <= 0 || one.gone.has(i) || e.Number <= behind || told && e.Expiry <= r.until:
+			case e.Expiry <= 0 || one.gone.has(i):
 				continue
 			case e.Expiry > r.to:
-				r.next = min(r.next, e.Expiry)
+				rest = min(rest, e.Expiry)
+				continue
+			case e.Number <= behind || told && e.Expiry <= r.until:
 				continue
 			case n == 0:
 				return false, first, nil
@@ -195,6 +227,13 @@ func (r *Expiring) read(view uint64, n int, f func(uint64, uint8, *Entry)) (ende
 			n--
 			r.number = e.Number
 			f(queue, priority, e)
+		}
+		r.next = min(r.next, rest)
+		if len(r.met) >= maxMet {
+			clear(r.met)
+		}
+		if behind == 0 || version <= r.begun { // else it may have been written between two calls
+			r.met[place] = runMet{version, rest}
 		}
 		r.pass()
 		if runs += expiringKeys / expiringRuns; runs >= expiringKeys {

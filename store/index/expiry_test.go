@@ -34,7 +34,7 @@ func (o *told) ask(t *testing.T, r *rand.Rand, m *model, until int64) {
 			}
 			o.all[place{queue, priority, e.Number}] = e.Expiry
 		})
-		if err != nil || got > n || calls > 100_000 {
+		if err != nil || got > n || calls > 10_000 {
 			t.Fatalf("%d entries in call %d, %v, want at most %d", got, calls, err, n)
 		}
 		if next == 0 || next > until {
