@@ -172,7 +172,7 @@ func (m *model) message(r *rand.Rand, l load) *queue.Message {
 	payload := bytes.Repeat([]byte{byte(m.made), byte(m.made >> 8), 0xa5}, size/3+1)[:size]
 	return &queue.Message{
 		Payload: payload, Durable: true, HeaderDurable: true, Priority: []uint8{4, 4, 4, 0, 9}[r.IntN(5)],
-		Arrived: int64(m.made), Address: "a", Expiry: []int64{0, 1 << 40}[r.IntN(2)],
+		Arrived: int64(m.made), Address: "a", Expiry: []int64{0, 1<<40 + r.Int64N(1000)}[r.IntN(2)],
 	}
 }
 

@@ -56,6 +56,9 @@ func TestRestarts(t *testing.T) {
 				}
 				s = open(t, o)
 				m.check(t, s)
+				if report, err := s.Check(); err != nil || len(report.Problems) > 0 {
+					t.Fatalf("check: %v, %q", err, report.Problems)
+				}
 			}
 			if err := s.Close(); err != nil {
 				t.Fatal(err)
