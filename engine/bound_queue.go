@@ -95,7 +95,7 @@ func (q *boundQueue) carryOut(fx []queue.Effect, o *Outcome) aftermath {
 		case queue.EffectPurged:
 			switch l := f.Load(); {
 			case l.Spilled:
-				q.broker().spiller.purge(q, l.Priority, l.From, l.Last)
+				q.broker().spiller.purge(q, l)
 				q.broker().totals.lost.Add(uint64(l.Lost))
 			case !q.deleted:
 				records = append(records, Record{

@@ -8,7 +8,8 @@ import (
 // spillExpiries tells which entries expire of those that are in the spill, or in what is to be written to it.
 type spillExpiries struct {
 	spiller *spiller
-	written Expiries // of the spill; nil while there is none
+	of      Spill
+	written Expiries // of that
 	until   int64    // of the last question
 }
 
@@ -18,6 +19,8 @@ func (s *spiller) Expiries() Expiries { return &spillExpiries{spiller: s} }
 // Due returns entries that expire at until or before, and when to ask again. What isn't written it tells at once.
 func (x *spillExpiries) Due(until int64, n int) (due []Due, next int64, err error) {
 	s := x.spiller
+	s.reading.RLock()
+	defer s.reading.RUnlock()
 	s.mu.Lock()
 	soonest := int64(0)
 	for _, w := range [2]*spillWindow{s.filling, s.writing} {
@@ -40,8 +43,8 @@ func (x *spillExpiries) Due(until int64, n int) (due []Due, next int64, err erro
 	s.mu.Unlock()
 	x.until = until
 	if spill != nil && !broken {
-		if x.written == nil {
-			x.written = spill.Expiries()
+		if x.of != spill {
+			x.of, x.written = spill, spill.Expiries()
 		}
 		var more []Due
 		if more, next, err = x.written.Due(until, n); err != nil {
@@ -63,6 +66,8 @@ func (x *spillExpiries) Due(until int64, n int) (due []Due, next int64, err erro
 // Pick returns some entries of a queue that have a priority, of those that are there.
 func (s *spiller) Pick(id QueueID, priority uint8, numbers []uint64, bytes int) ([]Stored, error) {
 	k := spillKey{id, priority}
+	s.reading.RLock()
+	defer s.reading.RUnlock()
 	s.mu.Lock()
 	p := s.filling.pick(k, numbers)
 	if s.writing != nil {

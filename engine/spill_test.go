@@ -162,6 +162,38 @@ func TestTransientBacklogIsSpilledAndGivenInOrder(t *testing.T) {
 	})
 }
 
+func TestEmptySpillIsClosedAfterAWhile(t *testing.T) {
+	spilling(t, func(t *testing.T, w *world, s *watchedSpill) {
+		p, c := w.producer("q"), w.consumer("q")
+		expectOpened := func(when string, opened, closed int) {
+			t.Helper()
+			synctest.Wait()
+			s.mu.Lock()
+			defer s.mu.Unlock()
+			if s.opened != opened || s.closed != closed {
+				t.Errorf("%s: opened %d times, closed %d times, want %d, %d", when, s.opened, s.closed, opened, closed)
+			}
+		}
+		for round := range 2 {
+			p.flood(0, 5000, 4)
+			later(time.Minute)
+			expectOpened("while it holds something", round+1, round)
+			c.takeNumbers(0, 5000)
+			later(5 * time.Second)
+			expectOpened("empty for a moment", round+1, round)
+			p.flood(0, 5000, 4)
+			later(20 * time.Second)
+			expectOpened("while it holds something again", round+1, round)
+			c.takeNumbers(0, 5000)
+			later(20 * time.Second)
+			expectOpened("empty for a while", round+1, round+1)
+			if i := w.Spill(); i.Disk != 0 || i.Pending != 0 {
+				t.Errorf("spill = %+v, want nothing", i)
+			}
+		}
+	})
+}
+
 func TestDurableAndTransientBacklogAreOneOrder(t *testing.T) {
 	spilling(t, func(t *testing.T, w *world, s *watchedSpill) {
 		const n = 9000

@@ -17,6 +17,8 @@ const (
 	spillTries = 3
 	// spillRecords bounds what is committed at once.
 	spillRecords = 4096
+	// spillIdle is how long a spill that is empty stays open: to open it takes some 50 ms.
+	spillIdle = 10 * time.Second
 )
 
 // errSpillBroken says that the spill isn't used any more.
@@ -52,6 +54,8 @@ type spiller struct {
 	stopped          bool // no space
 	broken           bool
 	closed           bool
+	resting          bool
+	reading          sync.RWMutex // held by who reads from the spill; taken before mu
 	worker           sync.WaitGroup
 }
 
@@ -99,23 +103,23 @@ func (s *spiller) enter(q *boundQueue, e *queue.Entry, m *Message) {
 }
 
 // purge forgets what is in memory again, or isn't wanted any more. It is called under the queue's guard.
-func (s *spiller) purge(q *boundQueue, priority uint8, from, last uint64) {
+func (s *spiller) purge(q *boundQueue, l *queue.Load) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	id := s.ids[q]
-	k := spillKey{id, priority}
-	s.filling.cut(k, from, last, s.broker.memory.release)
+	k := spillKey{id, l.Priority}
+	s.filling.cut(k, l.From, l.Last, s.broker.memory.release)
 	top, known := s.top[k]
-	if !known || top < from {
-		return
-	}
-	r := Record{Kind: RecordPurge, Queue: id, Priority: priority, FromNumber: from, Number: last}
-	if from == last {
-		r.Kind = RecordRemove
-	} else if last >= top {
+	if l.Emptied {
 		delete(s.top, k)
 	}
-	s.filling.facts = append(s.filling.facts, r)
+	if known && top >= l.From {
+		r := Record{Kind: RecordPurge, Queue: id, Priority: l.Priority, FromNumber: l.From, Number: l.Last}
+		if l.From == l.Last {
+			r.Kind = RecordRemove
+		}
+		s.filling.facts = append(s.filling.facts, r)
+	}
 	s.start()
 }
 
@@ -152,7 +156,7 @@ func (s *spiller) await() {
 
 // start has the goroutine run. Under mu.
 func (s *spiller) start() {
-	if !s.working && !s.closed && !s.broken && (s.spill != nil || s.filling.bytes >= s.batch) {
+	if !s.working && !s.closed && !s.broken && (len(s.filling.facts) > 0 || s.filling.bytes >= s.batch || s.idle()) {
 		s.working = true
 		s.worker.Go(s.work)
 	}
@@ -196,6 +200,10 @@ func (s *spiller) next() bool {
 	worth := s.filling.bytes >= s.batch || s.stopped
 	if s.closed || s.broken || len(s.filling.facts) == 0 && !worth {
 		s.working = false
+		if s.idle() && !s.resting && !s.closed {
+			s.resting = true
+			s.worker.Go(s.rest)
+		}
 		return false
 	}
 	w := s.filling
@@ -213,6 +221,39 @@ func (s *spiller) next() bool {
 		}
 	}
 	return true
+}
+
+// idle reports whether the spill is open and empty. Under mu.
+func (s *spiller) idle() bool {
+	return s.spill != nil && len(s.top) == 0 && s.filling.bytes == 0 && len(s.filling.facts) == 0 && !s.broken
+}
+
+// rest closes a spill that has been empty for a while: it takes memory and space.
+func (s *spiller) rest() {
+	select {
+	case <-time.After(spillIdle):
+	case <-s.broker.closing:
+		return
+	}
+	s.mu.Lock()
+	s.resting = false
+	if !s.idle() || s.working || s.closed {
+		s.mu.Unlock()
+		return // who empties it again will see to it
+	}
+	spill := s.spill
+	s.spill, s.working = nil, true // nothing is written meanwhile
+	clear(s.defined)
+	s.mu.Unlock()
+
+	s.reading.Lock()
+	_ = spill.Close() // it is made anew when it is needed, and says then what is wrong
+	s.reading.Unlock()
+
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.working = false
+	s.start()
 }
 
 // resume has more be spilled. Under mu.
@@ -338,6 +379,8 @@ func (s *spiller) tell(err error) {
 
 // load returns entries of a queue that have a priority. try counts how often that has failed.
 func (s *spiller) load(q *boundQueue, l *queue.Load, try int) (page, error) {
+	s.reading.RLock()
+	defer s.reading.RUnlock()
 	s.mu.Lock()
 	id := s.ids[q]
 	k := spillKey{id, l.Priority}
@@ -364,6 +407,8 @@ func (s *spiller) load(q *boundQueue, l *queue.Load, try int) (page, error) {
 
 // info returns what the spill is now.
 func (s *spiller) info() SpillInfo {
+	s.reading.RLock()
+	defer s.reading.RUnlock()
 	s.mu.Lock()
 	i := SpillInfo{Pending: s.filling.bytes, Written: s.written.Load(), Stopped: s.stopped || s.broken}
 	if s.writing != nil {
@@ -384,6 +429,8 @@ func (s *spiller) close() error {
 	s.end()
 	s.mu.Unlock()
 	s.worker.Wait()
+	s.reading.Lock()
+	defer s.reading.Unlock()
 	if s.spill == nil {
 		return nil
 	}

@@ -37,7 +37,8 @@ type Load struct {
 	Entries    int    // at most so many
 	Bytes      int    // and no more once their payloads have reached so many bytes
 	Browser    *Consumer
-	Lost       int   // of an EffectPurged
+	Lost       int   // of an EffectPurged from the spill, as is:
+	Emptied    bool  // nothing of the priority is left there
 	reserved   int64 // of the budget
 }
 
@@ -308,7 +309,7 @@ func (q *Queue) Loaded(load *Load, entries []Arrival, whole bool, now int64, fx 
 	f.gone.loaded(f.from)
 	if h == InSpill && f.from > load.From {
 		fx = append(fx, loadEffect(EffectPurged, &Load{
-			Priority: load.Priority, Spilled: true, From: load.From, Last: f.from - 1, Lost: max(lost, 0),
+			Priority: load.Priority, Spilled: true, From: load.From, Last: f.from - 1, Lost: max(lost, 0), Emptied: f.count <= 0,
 		}))
 	}
 	if len(page) > 0 {
@@ -351,6 +352,7 @@ func (q *Queue) purgeElsewhere(fx []Effect) []Effect {
 			purged := func(from, last uint64, count int) {
 				fx = append(fx, loadEffect(EffectPurged, &Load{
 					Priority: p, Stored: h == InStore, Spilled: h == InSpill, From: from, Last: last, Entries: count,
+					Emptied: h == InSpill,
 				}))
 			}
 			// Those that have gone from the store are on their way elsewhere.

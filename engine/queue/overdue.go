@@ -41,7 +41,9 @@ func (q *Queue) ExpireAway(h Home, priority uint8, due []Overdue, now int64, fx 
 		q.waiting--
 		q.expiry.live++
 		if h == InSpill {
-			fx = append(fx, loadEffect(EffectPurged, &Load{Priority: priority, Spilled: true, From: d.Number, Last: d.Number}))
+			fx = append(fx, loadEffect(EffectPurged, &Load{
+				Priority: priority, Spilled: true, From: d.Number, Last: d.Number, Emptied: f.count <= 0,
+			}))
 		}
 		e := d.entry()
 		r.note(e, 1)

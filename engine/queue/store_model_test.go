@@ -191,6 +191,11 @@ func (s *storeModel) judge(x *machine, f *Effect) {
 				}
 			}
 		}
+		if l.Emptied && slices.ContainsFunc(x.m.entries, func(e *modelEntry) bool {
+			return e.stored && !e.message.Durable && e.priority == l.Priority
+		}) {
+			x.fatal("purged %+v, and something is left", l)
+		}
 		switch {
 		case l.Spilled && l.From < l.Last:
 			remove(s.spilled)

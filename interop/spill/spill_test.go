@@ -181,7 +181,7 @@ func TestBacklog(t *testing.T) {
 		t.Logf("%d MiB of anonymous memory at most", n>>20)
 	}
 	end := time.Now().Add(30 * time.Second)
-	for size(t, filepath.Join(data, "spill")) > 80<<20 {
+	for size(t, filepath.Join(data, "spill")) > 0 { // an empty one is closed after ten seconds
 		if time.Now().After(end) {
 			t.Fatalf("the spill has %d bytes long after it is empty", size(t, filepath.Join(data, "spill")))
 		}
