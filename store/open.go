@@ -60,6 +60,9 @@ func (s *Store) recover() (err error) {
 	}); err != nil {
 		return fmt.Errorf("store: %w", err)
 	}
+	if !known && len(s.journal.Segments()) > 0 {
+		s.alarm("store: there is no whole position file: the index is made anew")
+	}
 	if known {
 		if err = s.openIndex(at.time); err != nil {
 			s.alarm(fmt.Sprintf("store: the index doesn't open and is made anew: %v", err))
