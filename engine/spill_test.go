@@ -23,6 +23,7 @@ type watchedSpill struct {
 	full, broken   error // of a Commit that brings a message, of any Commit
 	unreadable     error
 	gate           chan struct{} // loads wait for it, after they have read
+	writes         chan struct{} // commits wait for it, before they do anything
 	enqueued       int
 	told           []error
 }
@@ -35,6 +36,12 @@ func (s *watchedSpill) open() (engine.Spill, error) {
 }
 
 func (s *watchedSpill) Commit(records []engine.Record) error {
+	s.mu.Lock()
+	writes := s.writes
+	s.mu.Unlock()
+	if writes != nil {
+		<-writes
+	}
 	s.mu.Lock()
 	err, n := s.broken, 0
 	for i := range records {
@@ -439,6 +446,9 @@ func TestWithoutSpaceTransientMessagesStayInMemory(t *testing.T) {
 				t.Fatal("no pressure although nothing is spilled")
 			}
 		}
+		if i := w.Spill(); i.Pending > 64<<10 {
+			t.Errorf("spill = %+v, want what comes next to stay in the queue", i)
+		}
 		if i := w.Spill(); !i.Stopped || len(s.told) != 1 || !errors.Is(s.told[0], engine.ErrStoreFull) {
 			t.Errorf("spill = %+v, told %v, want it stopped, and to be told once", i, s.told)
 		}
@@ -455,6 +465,62 @@ func TestWithoutSpaceTransientMessagesStayInMemory(t *testing.T) {
 		}
 		c.takeNumbers(2500, sent+5000-2500)
 		expect(t, "rest", c.rest())
+	})
+}
+
+// holdWrites makes commits wait until the returned function is called.
+func (s *watchedSpill) holdWrites() (resume func()) {
+	gate := make(chan struct{})
+	s.mu.Lock()
+	s.writes = gate
+	s.mu.Unlock()
+	return func() {
+		s.mu.Lock()
+		s.writes = nil
+		s.mu.Unlock()
+		close(gate)
+	}
+}
+
+func TestWhatIsBeingWrittenIsGivenMeanwhile(t *testing.T) {
+	spilling(t, func(t *testing.T, w *world, s *watchedSpill) {
+		p := w.producer("q")
+		resume := s.holdWrites()
+		n := 0
+		for ; w.info("q").Spilled < 70; n++ {
+			p.flood(n, 1, 4)
+		}
+		c := w.consumer("q")
+		c.takeNumbers(0, n)
+		resume()
+		expect(t, "rest", c.rest())
+		if used, size := w.Totals().Memory, s.Size(); used != 0 || size != 0 {
+			t.Errorf("memory %d, spill %d bytes, want nothing", used, size)
+		}
+	})
+}
+
+// What isn't wanted any more doesn't come back with what couldn't be written.
+func TestPurgeWhileAWriteFails(t *testing.T) {
+	spilling(t, func(t *testing.T, w *world, s *watchedSpill) {
+		p := w.producer("q")
+		resume := s.holdWrites()
+		n := 0
+		for ; w.info("q").Spilled < 70; n++ {
+			p.flood(n, 1, 4)
+		}
+		if purged, err := w.Purge("q", ""); purged != n || err != nil {
+			t.Errorf("purged %d, %v, want %d", purged, err, n)
+		}
+		s.set(&s.full, engine.ErrStoreFull)
+		resume()
+		later(3 * time.Second)
+		if i, used := w.Spill(), w.Totals().Memory; i.Pending != 0 || used != 0 || i.Stopped {
+			t.Errorf("spill = %+v, memory %d, want nothing, and to go on", i, used)
+		}
+		s.set(&s.full, nil)
+		p.flood(n, 1000, 4)
+		w.consumer("q").takeNumbers(n, 1000)
 	})
 }
 
