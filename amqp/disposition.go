@@ -70,22 +70,11 @@ func (s *Session) senderDisposed(first, last uint32, p *codec.Disposition) {
 		return
 	}
 	for id, ok := s.incoming.next(first, last); ok; id, ok = s.incoming.next(first, last) {
-		s.forgetReceived(id)
+		s.incoming.remove(id)
 		if id == last {
 			return
 		}
 		first = id + 1
-	}
-}
-
-func (s *Session) forgetReceived(id uint32) {
-	d, ok := s.incoming.get(id)
-	if !ok {
-		return
-	}
-	s.incoming.remove(id)
-	if d.link.tags != nil && d.link.tags[d.tag] == id {
-		delete(d.link.tags, d.tag)
 	}
 }
 
@@ -98,7 +87,7 @@ func (s *Session) Dispose(id uint32, outcome codec.Outcome) {
 	}
 	settle := d.link.rcvSettleMode != codec.ReceiveSecond || d.link.detachReceived
 	if settle {
-		s.forgetReceived(id)
+		s.incoming.remove(id)
 	} else {
 		d.terminal = true
 		s.incoming.set(id, d)

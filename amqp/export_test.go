@@ -18,9 +18,6 @@ func (l *Link) AskDrain() {
 	l.session.conn.write(l.session.channel, &f)
 }
 
-// Tags returns how many delivery-tags of unsettled deliveries the link knows.
-func (l *Link) Tags() int { return len(l.tags) }
-
 // Links returns how many handles of ours are taken.
 func (c *Conn) Links() int {
 	n := 0

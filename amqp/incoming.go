@@ -9,8 +9,7 @@ import (
 // received is an unsettled incoming delivery.
 type received struct {
 	link     *Link
-	tag      uint64 // hash
-	terminal bool   // our outcome is out, the sender's settlement is due
+	terminal bool // our outcome is out, the sender's settlement is due
 }
 
 // partial is the delivery whose frames are arriving on a link.
@@ -67,7 +66,7 @@ func (l *Link) receive(p *codec.Transfer, payload []byte) {
 		return
 	}
 	if p.Aborted {
-		l.session.forgetReceived(d.id)
+		l.session.incoming.remove(d.id)
 		l.fragment(EventAborted, p, nil, first)
 		*d = partial{}
 		l.aborted++
@@ -104,7 +103,9 @@ func (l *Link) fragment(kind EventKind, p *codec.Transfer, payload []byte, first
 	}
 }
 
-// startDelivery checks a first transfer [2.7.5] and takes its credit.
+// startDelivery checks a first transfer [2.7.5] and takes its credit. Whether the tag is that of
+// another unsettled delivery isn't looked at, although it mustn't be [2.6.12]: deliveries are told
+// apart by their ids, and ProtonJ2 numbers its tags in one byte.
 func (l *Link) startDelivery(p *codec.Transfer) bool {
 	d := &l.in
 	switch {
@@ -131,24 +132,14 @@ func (l *Link) startDelivery(p *codec.Transfer) bool {
 	}
 	d.tag = maphash.Bytes(tagSeed, p.DeliveryTag)
 	s := l.session
-	if id, used := l.tags[d.tag]; used {
-		if _, live := s.incoming.get(id); live {
-			l.fail(ConditionIllegalState, "transfer: delivery-tag %x is in use by an unsettled delivery", p.DeliveryTag)
-			return false
-		}
-	}
 	switch {
 	case s.incoming.len() >= maxUnsettledIncoming:
 		s.fail(ConditionResourceLimitExceeded, "more than %d unsettled deliveries", maxUnsettledIncoming)
 		return false
-	case !s.incoming.put(d.id, received{link: l, tag: d.tag}):
+	case !s.incoming.put(d.id, received{link: l}):
 		l.fail(ConditionInvalidField, "delivery-id %d is used again or goes back", d.id)
 		return false
 	}
-	if l.tags == nil {
-		l.tags = make(map[uint64]uint32)
-	}
-	l.tags[d.tag] = d.id
 	return true
 }
 
@@ -171,7 +162,7 @@ func (l *Link) continueDelivery(p *codec.Transfer) bool {
 	}
 	if p.Settled.Value && !d.settled {
 		d.settled = true
-		l.session.forgetReceived(d.id)
+		l.session.incoming.remove(d.id)
 	}
 	return true
 }

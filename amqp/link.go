@@ -43,7 +43,6 @@ type Link struct {
 	announced     uint32 // deliveryCount + link-credit of our last flow
 	maxMessage    uint64
 	in            partial
-	tags          map[uint64]uint32 // hashes of unsettled delivery-tags to delivery-ids
 	peerAvailable uint32
 	aborted       uint32 // deliveries aborted since the sender last told its count
 
@@ -337,7 +336,6 @@ func (l *Link) forget() {
 	l.outStarted, l.outSent = false, 0
 	l.drain, l.drainedBehind = false, false
 	l.in = partial{}
-	l.tags = nil
 }
 
 func (l *Link) drop() {
