@@ -51,7 +51,7 @@ type Client struct {
 }
 
 // Clients are all there are.
-var Clients = []Client{GoAMQP, Proton, Rhea, JMS}
+var Clients = []Client{GoAMQP, Proton, Rhea, JMS, ProtonJ2}
 
 var (
 	// GoAMQP is go-amqp; it takes part in the exchange only.
@@ -97,6 +97,24 @@ var JMS = Client{
 			"sequence, two sections": "Qpid JMS keeps the last section of a body",
 		}),
 }
+
+// ProtonJ2 is Apache Qpid ProtonJ2.
+var ProtonJ2 = Client{
+	Name: "protonj2", Title: "ProtonJ2 (Java)", Folder: "java", Sources: []string{"pom.xml", "suite"},
+	command:     java("protonj2.Main"),
+	CannotWrite: protonJ2, CannotRead: protonJ2,
+}
+
+// protonJ2 is what ProtonJ2 changes between decoding and encoding a message.
+var protonJ2 = join(
+	each("ProtonJ2 makes longs of timestamps", "timestamp", "timestamp -1"),
+	each("Java's char has 16 bits", "char beyond BMP"),
+	each("ProtonJ2 doesn't encode a list with null in it", "list"),
+	map[string]string{
+		"sequence":      "ProtonJ2 doesn't encode a list with null in it",
+		"every section": "ProtonJ2 makes longs of timestamps",
+		"not durable":   "ProtonJ2 leaves header.durable out when it is false",
+	})
 
 func java(main string) []string {
 	return []string{"java", "-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC", "-Xmx512m", "-cp", "{out}/classes:{out}/lib/*", main}

@@ -97,7 +97,7 @@ func (r Read) Check(sent []byte, misread bool) error {
 	if misread && len(r.Raw) == 0 {
 		return nil
 	}
-	if r.Lost != "" {
+	if r.Lost != "" && !misread {
 		return errors.New(r.Lost)
 	}
 	if len(r.Raw) == 0 && len(r.Again) == 0 {

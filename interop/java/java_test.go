@@ -11,3 +11,7 @@ import (
 func TestJMS(t *testing.T) { foreign.JMS.Scenarios(t) }
 
 func TestJMSRestarts(t *testing.T) { foreign.JMS.Restarts(t) }
+
+func TestProtonJ2(t *testing.T) { foreign.ProtonJ2.Scenarios(t) }
+
+func TestProtonJ2Restarts(t *testing.T) { foreign.ProtonJ2.Restarts(t) }
