@@ -132,9 +132,8 @@ func TestSuccession(t *testing.T) {
 		}
 		running.Wait()
 	}
-	if n := runtime.NumGoroutine(); n > goroutines {
-		t.Errorf("%d goroutines, %d after the first broker", n, goroutines)
-	}
+	// The index has some that come and go.
+	eventually(t, "no more goroutines than after the first broker", func() bool { return runtime.NumGoroutine() <= goroutines })
 
 	b := begin()
 	waiting, err := b.Queue("q", "q")
