@@ -45,6 +45,9 @@ func (s *Store) recover() (err error) {
 	if s.lock, err = lock(s.o.Dir); err != nil {
 		return err
 	}
+	if err = s.roomToOpen(); err != nil {
+		return err
+	}
 	if s.id, err = readFormat(s.o.FS); err != nil {
 		return err
 	}

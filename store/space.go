@@ -1,6 +1,7 @@
 package store
 
 import (
+	"fmt"
 	"sync/atomic"
 	"time"
 
@@ -42,6 +43,22 @@ func reserveOf(asked int64, files journal.FS) (int64, error) {
 	}
 	free, err := files.Free()
 	return min(defaultReserve, free/8), err
+}
+
+// openSpace is what an opening may write to the index, in bytes: replayed windows, tables that are flushed and merged.
+const openSpace = 32 << 20
+
+// roomToOpen refuses to open the index where it would be the end of the process: it writes through memory maps.
+func (s *Store) roomToOpen() error {
+	free, err := journal.OS(s.o.Dir).Free()
+	if err != nil {
+		return fmt.Errorf("store: %w", err)
+	}
+	if free < openSpace {
+		return fmt.Errorf("store: %d MiB free on the device, %d are needed to open it: nothing was changed, make space and start again",
+			free>>20, openSpace>>20)
+	}
+	return nil
 }
 
 // watch looks after the room on the device until the store ends.
