@@ -63,7 +63,6 @@ type churn struct {
 	broker *harness.Broker
 	begun  time.Time
 	ended  atomic.Bool // nothing more is sent
-	served atomic.Int64
 }
 
 func TestChurn(t *testing.T) {
