@@ -89,7 +89,7 @@ func (q *boundQueue) carryOut(fx []queue.Effect, o *Outcome) aftermath {
 				q.broker().spiller.sweeper.expect(at)
 			}
 		case queue.EffectLoad:
-			q.broker().loader.enter(loadJob{q, f.Load()})
+			q.broker().loader.enter(loadJob{queue: q, load: f.Load()})
 		case queue.EffectHeld:
 			q.broker().loader.hold(q)
 		case queue.EffectPurged:

@@ -16,9 +16,9 @@ const (
 	loadRetry = time.Second
 )
 
-// loader brings from the store and the spill what queues ask for. Its goroutines run while there is something to load, loadsInFlight
-// at most. A queue asks for one page of each priority at a time, and one for each browser, so that what waits is
-// bounded by what is there.
+// loader brings from the store and the spill what queues ask for. Its goroutines run while there is something to load,
+// loadsInFlight at most, and one more while something waits to be tried again. A queue asks for one page of each priority
+// at a time, and one for each browser, so that what waits is bounded by what is there.
 type loader struct {
 	broker *Broker
 	store  Store
@@ -26,6 +26,7 @@ type loader struct {
 	mu      sync.Mutex
 	jobs    []loadJob // first come, first served
 	running int
+	failed  []loadJob                // wait for the next try
 	held    map[*boundQueue]struct{} // load nothing for want of memory
 	closed  bool
 	workers sync.WaitGroup
@@ -34,6 +35,7 @@ type loader struct {
 type loadJob struct {
 	queue *boundQueue
 	load  *queue.Load
+	tries int // that have failed
 }
 
 // enter takes a job. It may be called under a guard.
@@ -75,30 +77,54 @@ func (l *loader) work() {
 // deleted or the broker closes: what the queue counts must not be taken for gone. What is in the spill only is given
 // up in the end.
 func (l *loader) carryOut(job loadJob) {
-	b, q := l.broker, job.queue
-	b.committer.await() // what has expired will enter the window
-	for try := 1; ; try++ {
-		p, err := l.read(job, try)
-		if err == nil {
-			q.loaded(job.load, p)
-			return
-		}
-		if b.observer.LoadFailed != nil {
-			b.observer.LoadFailed(fmt.Errorf("queue %s::%s: load: %w", q.address.name, q.name, err))
-		}
-		select {
-		case <-time.After(loadRetry):
-		case <-b.closing:
-			return
-		}
-		if q.isDeleted() {
-			return
+	l.broker.committer.await() // what has expired will enter the window
+	p, err := l.read(job)
+	if err != nil {
+		job.tries++
+		l.postpone(job, err)
+		return
+	}
+	job.queue.loaded(job.load, p)
+}
+
+// postpone has a load wait for the next try, so that queues that can't be read don't keep others from being loaded. Of
+// those that fail in the same second the first is reported.
+func (l *loader) postpone(job loadJob, err error) {
+	l.mu.Lock()
+	first := len(l.failed) == 0 && !l.closed
+	if !l.closed {
+		l.failed = append(l.failed, job)
+	}
+	if first {
+		l.workers.Go(l.retry)
+	}
+	l.mu.Unlock()
+	if report := l.broker.observer.LoadFailed; first && report != nil {
+		q := job.queue
+		report(fmt.Errorf("queue %s::%s: load: %w", q.address.name, q.name, err))
+	}
+}
+
+// retry has what failed be loaded again, a while later.
+func (l *loader) retry() {
+	select {
+	case <-time.After(loadRetry):
+	case <-l.broker.closing:
+		return
+	}
+	l.mu.Lock()
+	again := l.failed
+	l.failed = nil
+	l.mu.Unlock()
+	for _, job := range again {
+		if !job.queue.isDeleted() {
+			l.enter(job)
 		}
 	}
 }
 
 // read reads what is asked for from where it is.
-func (l *loader) read(job loadJob, try int) (p page, err error) {
+func (l *loader) read(job loadJob) (p page, err error) {
 	load := job.load
 	p.whole = true
 	if load.Stored {
@@ -109,7 +135,7 @@ func (l *loader) read(job loadJob, try int) (p page, err error) {
 		p = pageOf(found, load.Entries, load.Bytes)
 	}
 	if load.Spilled {
-		spilled, err := l.broker.spiller.load(job.queue, load, try)
+		spilled, err := l.broker.spiller.load(job.queue, load, job.tries+1)
 		if err != nil {
 			return p, fmt.Errorf("spill: %w", err)
 		}

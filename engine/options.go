@@ -33,7 +33,7 @@ type Observer struct {
 	QueueCreated func(address, queue string)
 	QueueDeleted func(address, queue string)
 	Dropped      func(Dropped)
-	LoadFailed   func(error) // the store couldn't return messages; it is asked again each second
+	LoadFailed   func(error) // the store couldn't return messages; it is asked again each second, and this told once
 	Spilling     func(error) // nothing is spilled any more, or nil: again; what is in memory stays there
 	StoreFailed  func(error) // the store refused a commit: the broker takes nothing durable any more
 }

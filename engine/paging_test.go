@@ -23,6 +23,7 @@ type slowStore struct {
 	mu    sync.Mutex
 	gate  chan struct{}
 	fails int
+	below engine.QueueID // queues with lower ones can't be read
 	loads atomic.Int32
 }
 
@@ -34,6 +35,7 @@ func (s *slowStore) Load(q engine.QueueID, priority uint8, from uint64, n, bytes
 	if fails {
 		s.fails--
 	}
+	fails = fails || q < s.below
 	s.mu.Unlock()
 	if gate != nil {
 		<-gate
@@ -256,6 +258,44 @@ func TestFailedLoadIsTriedAgain(t *testing.T) {
 		expect(t, "once the store answers", c.got, "0", "1", "2", "3", "4")
 		if n := reported.Load(); n != 3 {
 			t.Errorf("%d failures reported, want 3", n)
+		}
+	})
+}
+
+// Queues that can't be read don't keep others from being loaded, however many they are, and are told of once a second.
+func TestFailedLoadsLeaveOthersAlone(t *testing.T) {
+	store := &slowStore{}
+	opts := tiny
+	var reported atomic.Int32
+	opts.Observer.LoadFailed = func(error) { reported.Add(1) }
+	inWorldOn(t, opts, store, func(t *testing.T, w *world) {
+		const bad = 20
+		for i := range bad + 1 {
+			w.producer(fmt.Sprint("q", i)).fill(50, always(4))
+		}
+		w.restart()
+		store.mu.Lock()
+		store.below = bad + 1 // queues are numbered from 1
+		store.mu.Unlock()
+		var failing []*consumer
+		for i := range bad {
+			c := w.consumer(fmt.Sprint("q", i))
+			c.credit(1)
+			failing = append(failing, c)
+		}
+		c := w.consumer(fmt.Sprint("q", bad))
+		c.credit(1)
+		expect(t, "of the queue that can be read", c.got, "0")
+		later(5*time.Second + 500*time.Millisecond)
+		if n := reported.Load(); n != 6 {
+			t.Errorf("%d failures reported in five seconds, want one each second", n)
+		}
+		store.mu.Lock()
+		store.below = 0
+		store.mu.Unlock()
+		later(time.Second)
+		for i, c := range failing {
+			expect(t, fmt.Sprint("of q", i, " once the store answers"), c.got, "0")
 		}
 	})
 }
