@@ -2,6 +2,8 @@ package engine
 
 import (
 	"io"
+	"slices"
+	"sort"
 
 	"github.com/letomq/leto/engine/queue"
 )
@@ -65,23 +67,28 @@ func (w *spillWindow) put(k spillKey, r Record) {
 	w.bytes += spillCost(&r)
 }
 
-// cut takes out the entries of a level from one number to another.
+// cut takes out the entries of a level from one number to another. Many that expire are taken out one by one, mostly in
+// ascending order: those behind them don't move if there are more of them.
 func (w *spillWindow) cut(k spillKey, from, last uint64, gone func(*Message)) {
 	all := w.levels[k]
-	kept := all[:0]
-	for _, r := range all {
-		if r.Number < from || r.Number > last {
-			kept = append(kept, r)
-			continue
-		}
-		w.bytes -= spillCost(&r)
-		gone(r.Message)
+	i := sort.Search(len(all), func(i int) bool { return all[i].Number >= from })
+	j := i + sort.Search(len(all)-i, func(n int) bool { return all[i+n].Number > last })
+	if i == j {
+		return
 	}
-	clear(all[len(kept):])
-	if len(kept) == 0 {
+	for n := i; n < j; n++ {
+		w.bytes -= spillCost(&all[n])
+		gone(all[n].Message)
+	}
+	switch {
+	case j-i == len(all):
 		delete(w.levels, k)
-	} else {
-		w.levels[k] = kept
+	case i < len(all)-j:
+		copy(all[j-i:j], all[:i])
+		clear(all[:j-i])
+		w.levels[k] = all[j-i:]
+	default:
+		w.levels[k] = slices.Delete(all, i, j)
 	}
 }
 
