@@ -26,7 +26,7 @@ var (
 	storeWaited      = desc("store_waited_seconds_total", "Time commits waited for the index.")
 	storeApplyTime   = desc("store_apply_seconds_total", "Time spent entering windows in the index.")
 	storeIndexed     = desc("store_indexed_total", "Entries that stayed long enough to be entered in the index.")
-	storePending     = desc("store_pending_bytes", "Bytes committed and not yet in the index.")
+	storePending     = desc("store_pending_bytes", "Bytes committed and not yet in the index, or what that takes in memory if it is more.")
 	storePendingAge  = desc("store_pending_seconds", "Age of the oldest window that isn't in the index.")
 	storeCheckpoints = desc("store_checkpoints_total", "Checkpoints of the index.")
 	storeSegments    = desc("store_segments", "Segments of the journal.")

@@ -14,17 +14,16 @@ import (
 // Commit makes all records hold. It returns when they are on the device, and waits before that while the index is too
 // far behind.
 func (s *Store) Commit(records []engine.Record) error {
+	if err := s.admit(records); err != nil { // what is refused doesn't wait first
+		return err
+	}
 	if err := s.await(); err != nil { // before the lock, which the goroutine that applies may want
 		return err
 	}
 	s.append.Lock()
 	defer s.append.Unlock()
-	if err := s.usable(); err != nil {
+	if err := s.admit(records); err != nil {
 		return err
-	}
-	if s.full.Load() && brings(records) {
-		s.measure.refused.Add(1)
-		return engine.ErrStoreFull
 	}
 	w := &s.writer
 	w.reset()
@@ -39,6 +38,18 @@ func (s *Store) Commit(records []engine.Record) error {
 	}
 	_, err = s.appendWindow(w.b, parts, start)
 	return err
+}
+
+// admit refuses what can't be taken now.
+func (s *Store) admit(records []engine.Record) error {
+	if err := s.usable(); err != nil {
+		return err
+	}
+	if s.full.Load() && brings(records) {
+		s.measure.refused.Add(1)
+		return engine.ErrStoreFull
+	}
+	return nil
 }
 
 // Room reports whether new messages are taken now.
@@ -99,6 +110,7 @@ func (s *Store) nudge() {
 // appendFailed says what an error of the journal means: a full device isn't the end.
 func (s *Store) appendFailed(err error) error {
 	if errors.Is(err, journal.ErrFull) {
+		s.space.noRoom.Store(true)
 		s.full.Store(true)
 		s.measure.refused.Add(1)
 		return fmt.Errorf("%w: %w", engine.ErrStoreFull, err)

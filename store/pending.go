@@ -27,11 +27,14 @@ type pending struct {
 	reader windowReader
 }
 
+// pendingCost is about what one fact about an entry takes in memory, in bytes.
+const pendingCost = 96
+
 // pendingWindow is a window that isn't applied.
 type pendingWindow struct {
 	index uint64           // of its record
 	next  journal.Position // behind it
-	bytes int64
+	bytes int64            // in the journal, or in memory if that is more
 	since time.Time
 }
 
@@ -122,9 +125,14 @@ func (p *pending) enter(payload []byte, r journal.Record, bytes int64, since tim
 	w := &p.reader
 	w.begin(payload)
 	p.bodies = p.bodies[:0]
+	entries := int64(0)
 facts:
 	for w.next() {
 		f := &w.fact
+		switch f.kind {
+		case factEnqueue, factRelocate, factMove, factRemove, factCount:
+			entries++
+		}
 		switch f.kind {
 		case factBody:
 			if err := p.enterBody(f, r); err != nil {
@@ -177,6 +185,7 @@ facts:
 	if w.err != nil {
 		return fmt.Errorf("window %d: %w", r.Index, w.err)
 	}
+	bytes = max(bytes, entries*pendingCost) // a removal is much smaller in the journal than here
 	p.windows = append(p.windows, pendingWindow{r.Index, r.Next(), bytes, since})
 	p.bytes += bytes
 	return nil

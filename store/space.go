@@ -2,6 +2,7 @@ package store
 
 import (
 	"fmt"
+	"sync"
 	"sync/atomic"
 	"time"
 
@@ -12,15 +13,24 @@ import (
 type space struct {
 	free    atomic.Int64
 	reserve int64
+	noRoom  atomic.Bool // the journal found none for a segment
+
+	mu   sync.Mutex           // guards what follows
+	past [spaceLookback]int64 // what was free at the last looks, the latest last
+	said bool                 // that the index waits, since messages are refused
 }
 
 // How the reserve is divided. Badger dies when the device is full, since it writes through memory maps; so messages
 // are refused long before, the index is left alone next, and what removes messages goes on as long as the journal can.
+// But only the index can give space back: so it waits when what it writes at once wouldn't fit, or while somebody else
+// fills the device, and not because there is little.
 const (
 	spaceResume = 5 // quarters of the reserve above which messages are taken again
-	spaceLow    = 2 // quarters below which the index and its checkpoints wait
+	spaceLow    = 2 // quarters below which the index and its checkpoints wait when they must
 
 	spaceInterval = 250 * time.Millisecond
+	spaceLookback = 4              // looks
+	spaceFall     = indexSpace / 4 // bytes that go in that time when somebody fills the device
 )
 
 // measureSpace sets the reserve.
@@ -45,8 +55,8 @@ func reserveOf(asked int64, files journal.FS) (int64, error) {
 	return min(defaultReserve, free/8), err
 }
 
-// openSpace is what an opening may write to the index, in bytes: replayed windows, tables that are flushed and merged.
-const openSpace = 32 << 20
+// indexSpace is what the index may write at once, in bytes: windows that are applied, tables that are flushed and merged.
+const indexSpace = 32 << 20
 
 // roomToOpen refuses to open the index where it would be the end of the process: it writes through memory maps.
 func (s *Store) roomToOpen() error {
@@ -54,11 +64,17 @@ func (s *Store) roomToOpen() error {
 	if err != nil {
 		return fmt.Errorf("store: %w", err)
 	}
-	if free < openSpace {
+	if free < indexSpace {
 		return fmt.Errorf("store: %d MiB free on the device, %d are needed to open it: nothing was changed, make space and start again",
-			free>>20, openSpace>>20)
+			free>>20, indexSpace>>20)
 	}
 	return nil
+}
+
+// roomToClose says whether the index can be closed: it writes what it has in memory.
+func (s *Store) roomToClose() bool {
+	free, err := journal.OS(s.o.Dir).Free()
+	return err != nil || free >= indexSpace/2
 }
 
 // watch looks after the room on the device until the store ends.
@@ -77,21 +93,41 @@ func (s *Store) watch() {
 	}
 }
 
+// judgeSpace acts on what is free.
 func (s *Store) judgeSpace(free int64) {
 	s.space.free.Store(free)
+	s.space.mu.Lock()
+	defer s.space.mu.Unlock()
 	quarter := s.space.reserve / 4
+	resume := spaceResume * quarter
+	if s.space.noRoom.Load() {
+		resume = max(resume, s.o.SegmentSize+s.o.SegmentSize/4)
+	}
 	switch full := s.full.Load(); {
 	case !full && free < 4*quarter:
 		s.full.Store(true)
 		s.alarm("store: little space left on the device: messages are refused")
-	case full && free >= spaceResume*quarter:
+	case full && free >= resume:
+		s.space.noRoom.Store(false)
+		s.space.said = false
 		s.full.Store(false)
 		s.alarm("store: there is space again: messages are taken")
 	}
-	if low := free < spaceLow*quarter; low != s.low.Load() {
+	falling := s.space.look(free)
+	low := free < spaceLow*quarter && (free < indexSpace || falling)
+	if low != s.low.Load() {
 		s.low.Store(low)
-		if low {
+		if low && !s.space.said {
+			s.space.said = true
 			s.alarm("store: hardly any space left on the device: the index waits")
 		}
 	}
+}
+
+// look notes what is free and reports whether it has become much less. Under mu.
+func (s *space) look(free int64) (falling bool) {
+	falling = s.past[0]-free > spaceFall
+	copy(s.past[:], s.past[1:])
+	s.past[len(s.past)-1] = free
+	return falling
 }

@@ -89,6 +89,54 @@ func TestSpaceRunsOut(t *testing.T) {
 	}
 }
 
+// TestLittleSpaceThatStays leaves less than half of the reserve, for good: messages are refused, and the index goes on,
+// since nobody else can give space back. It waits while somebody fills the device, and goes on when that is over.
+func TestLittleSpaceThatStays(t *testing.T) {
+	o := small(t, t.TempDir())
+	m := &meter{FS: journal.OS(o.Dir)}
+	m.free.Store(1 << 30)
+	o.FS, o.Reserve, o.SegmentSize = m, 512<<20, 128<<10
+	s := open(t, o)
+	const n = 1000
+	records := []engine.Record{{Kind: engine.RecordDefine, Queue: 1, Definition: &engine.Definition{ID: 1, Address: "a", Name: "q"}}}
+	for i := range uint64(n) {
+		records = append(records, engine.Record{Kind: engine.RecordEnqueue, Queue: 1, Number: i + 1, Message: newModel().message(rand.New(rand.NewPCG(i, 1)), load{})})
+	}
+	for _, r := range records {
+		if err := s.Commit([]engine.Record{r}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	eventually(t, "applied", func() bool { return s.Metrics().Entries == n })
+	m.free.Store(200 << 20)
+	eventually(t, "full", func() bool { return s.Metrics().Full })
+	for _, r := range records[1:] {
+		if err := s.Commit([]engine.Record{{Kind: engine.RecordRemove, Queue: 1, Number: r.Number, Priority: priorityOf(r)}}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	eventually(t, "removed", func() bool { return s.Metrics().Entries == 0 })
+	eventually(t, "segments freed", func() bool { return s.Metrics().Freed > 0 })
+
+	// What is hardly enough for the index is too little.
+	m.free.Store(20 << 20)
+	eventually(t, "seen", func() bool { return s.Metrics().Free == 20<<20 })
+	if err := s.Commit([]engine.Record{{Kind: engine.RecordDefine, Queue: 2, Definition: &engine.Definition{ID: 2, Address: "b", Name: "r"}}}); err != nil {
+		t.Fatal(err)
+	}
+	applies := s.Metrics().Applies
+	time.Sleep(50 * time.Millisecond)
+	if more := s.Metrics().Applies - applies; more > 1 { // one may have been under way
+		t.Errorf("%d applications with 20 MiB left", more)
+	}
+	m.free.Store(1 << 30)
+	eventually(t, "not full", func() bool { return !s.Metrics().Full })
+	eventually(t, "applied", func() bool { return s.Metrics().PendingWindows == 0 })
+	if err := s.Close(); err != nil {
+		t.Fatal(err)
+	}
+}
+
 func priorityOf(r engine.Record) uint8 { return min(r.Message.Priority, 9) }
 
 // TestDeviceFull fills the device to the last byte: what doesn't fit doesn't hold, and it goes on when there is room.

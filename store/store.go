@@ -98,8 +98,12 @@ func (s *Store) Close() error {
 // release closes what is open.
 func (s *Store) release() error {
 	var err error
-	if s.index != nil {
+	switch {
+	case s.index == nil:
+	case s.roomToClose():
 		err = s.index.Close()
+	default: // that would be the end of the process, and what it would write is in the journal
+		s.alarm("store: no space left on the device: the index is left as it is, and brought up to date at the next start")
 	}
 	if s.journal != nil {
 		err = errors.Join(err, s.journal.Close())

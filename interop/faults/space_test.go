@@ -59,6 +59,7 @@ func TestSpaceRunsOut(t *testing.T) {
 	}
 	n.start()
 	n.look(0, 1, large)
+	n.resumes(large)
 	n.stop()
 	if out, code := n.check(); code != 0 {
 		t.Errorf("check exits with %d and says:\n%s", code, out)
