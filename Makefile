@@ -51,7 +51,7 @@ interop: clients ## other people's clients against the binary
 # What is built of a client that isn't Go lies in .clients/NAME, and .clients/NAME/ready says that it is
 # done. A toolchain that isn't there is no error here: the suite skips, or fails where CI is true.
 .PHONY: clients
-clients: .clients/proton/ready .clients/rhea/ready .clients/java/ready ## install other people's clients and build the programs on them
+clients: .clients/proton/ready .clients/rhea/ready .clients/java/ready .clients/protoncpp/ready ## install other people's clients and build the programs on them
 
 # Proton's bindings are built from source: that takes a C compiler and Python's headers.
 .clients/proton/ready: interop/proton/requirements.txt
@@ -66,6 +66,16 @@ clients: .clients/proton/ready .clients/rhea/ready .clients/java/ready ## instal
 .clients/java/ready: interop/java/pom.xml $(wildcard interop/java/suite/*/*.java)
 	@if ! command -v mvn >/dev/null; then echo "no mvn: the Java clients are left out"; exit 0; fi; set -x; \
 	mvn -B -q -f $< compile dependency:copy-dependencies && touch $@
+
+# Debian's Proton; installed here where that is possible.
+.clients/protoncpp/ready: $(wildcard interop/protoncpp/suite/*)
+	@header=/usr/include/proton/container.hpp; \
+	if [ ! -e $$header ] && [ "$$(id -u)" = 0 ] && command -v apt-get >/dev/null; then \
+	  apt-get update -qq && DEBIAN_FRONTEND=noninteractive apt-get install -qq -y libqpid-proton-cpp12-dev >/dev/null; \
+	fi; \
+	if [ ! -e $$header ] || ! command -v g++ >/dev/null; then echo "no g++ or no libqpid-proton-cpp12-dev: Proton's C++ binding is left out"; exit 0; fi; \
+	set -x; mkdir -p $(@D) && \
+	g++ -std=c++17 -Wall -Wextra -Wno-unused-parameter -o $(@D)/suite interop/protoncpp/suite/main.cpp -lqpid-proton-cpp -lqpid-proton -pthread && touch $@
 
 .PHONY: fuzz
 fuzz: ## every fuzz target for FUZZTIME (30s)

@@ -51,7 +51,7 @@ type Client struct {
 }
 
 // Clients are all there are.
-var Clients = []Client{GoAMQP, Proton, Rhea, JMS, ProtonJ2}
+var Clients = []Client{GoAMQP, Proton, Rhea, JMS, ProtonJ2, ProtonCPP}
 
 var (
 	// GoAMQP is go-amqp; it takes part in the exchange only.
@@ -118,6 +118,14 @@ var protonJ2 = join(
 
 func java(main string) []string {
 	return []string{"java", "-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC", "-Xmx512m", "-cp", "{out}/classes:{out}/lib/*", main}
+}
+
+// ProtonCPP is the C++ binding of Apache Qpid Proton.
+var ProtonCPP = Client{
+	Name: "protoncpp", Title: "Proton (C++)", Sources: []string{"suite"},
+	command:     []string{"{out}/suite"},
+	environ:     []string{"PN_LOG=", "PN_TRACE_FRM=", "MESSAGING_CONNECT_FILE="},
+	CannotWrite: protonMessage, CannotRead: protonMessage,
 }
 
 // protonMessage is what Proton's message, the same in all its bindings, can't express.
