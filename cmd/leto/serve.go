@@ -67,6 +67,7 @@ func serve(c *cli.Context) error {
 	}
 	tuneCollector(int64(opts.Limits.Memory))
 	n := &node{opts: opts, users: known, log: newLogger(opts.Log, c.App.ErrWriter), reload: make(chan os.Signal, 1)}
+	n.drops = newDropLog(n.log, time.Second)
 	signal.Notify(n.reload, syscall.SIGHUP) // before anybody can know that we are there
 	defer signal.Stop(n.reload)
 	if err := n.start(); err != nil {
@@ -102,6 +103,7 @@ type node struct {
 	opts  config.Options
 	users *users // nil: nobody is known
 	log   zerolog.Logger
+	drops *dropLog
 
 	store     *store.Store
 	broker    *engine.Broker
@@ -201,6 +203,7 @@ func (n *node) abandon() {
 	if n.broker != nil {
 		_ = n.broker.Close()
 	}
+	n.drops.end()
 	if n.store != nil {
 		_ = n.store.Close()
 	}
@@ -245,6 +248,7 @@ func (n *node) stop() error {
 	if err := n.broker.Close(); err != nil {
 		return fmt.Errorf("engine: %w", err)
 	}
+	n.drops.end()
 	if err := n.store.Close(); err != nil {
 		return fmt.Errorf("store: %w", err)
 	}

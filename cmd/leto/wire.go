@@ -25,9 +25,7 @@ func (n *node) engineOptions() engine.Options {
 			QueueDeleted: func(address, queue string) {
 				n.log.Debug().Str("address", address).Str("queue", queue).Msg("queue deleted")
 			},
-			Dropped: func(d engine.Dropped) {
-				n.log.Warn().Str("queue", d.Queue).Uint64("number", d.Number).Str("reason", d.Reason).Msg("message dropped")
-			},
+			Dropped: n.drops.dropped,
 			LoadFailed: func(err error) {
 				n.log.Error().Err(err).Msg("messages can't be loaded: trying again")
 			},
