@@ -245,15 +245,18 @@ func (n *node) stop() error {
 		}
 	}
 	n.serving.Wait()
-	if err := n.broker.Close(); err != nil {
-		return fmt.Errorf("engine: %w", err)
+	err := n.broker.Close()
+	if err != nil {
+		err = fmt.Errorf("engine: %w", err)
 	}
 	n.drops.end()
-	if err := n.store.Close(); err != nil {
-		return fmt.Errorf("store: %w", err)
+	if e := n.store.Close(); e != nil {
+		err = errors.Join(err, fmt.Errorf("store: %w", e))
 	}
-	n.log.Info().Msg("stopped")
-	return nil
+	if err == nil {
+		n.log.Info().Msg("stopped")
+	}
+	return err
 }
 
 // listen opens a socket. A taken port gets a line that says what to do.
