@@ -8,6 +8,10 @@ import (
 // expireQuantum is how many messages of one queue expire under its guard at once.
 const expireQuantum = 256
 
+// clockCheck is how long whoever waits for a time of day waits at most before looking at the clock again: it may be set,
+// or go on while the machine sleeps.
+const clockCheck = time.Minute
+
 // keeper is the one goroutine that waits for time to pass: for the next expiry of any queue, in a heap of those that
 // have one. It also passes on that memory has been relieved.
 type keeper struct {
@@ -106,8 +110,7 @@ func (k *keeper) down(i int) {
 
 // keep runs until the broker closes.
 func (b *Broker) keep() {
-	// A timer in the far future stands for none.
-	timer := time.NewTimer(time.Hour)
+	timer := time.NewTimer(clockCheck)
 	defer timer.Stop()
 	for {
 		q, at := b.keeper.next(b.now())
@@ -116,7 +119,7 @@ func (b *Broker) keep() {
 			q.expire()
 			continue
 		}
-		wait := time.Hour
+		wait := clockCheck
 		if left := at - b.now(); at != 0 && left < wait.Milliseconds() { // in milliseconds: it may be too far away to be a Duration
 			wait = time.Duration(left) * time.Millisecond
 		}

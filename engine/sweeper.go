@@ -86,7 +86,7 @@ func (s *sweeper) queue(id QueueID) *boundQueue {
 func (s *sweeper) expect(at int64) {
 	if told := s.told.Load(); at <= told {
 		s.afresh.Store(true)
-		at = told + sweepRetry.Milliseconds()
+		at = min(told, s.broker.now()) + sweepRetry.Milliseconds() // the clock may have been set back
 	}
 	s.ask(at)
 }
@@ -111,14 +111,14 @@ func (s *sweeper) ask(at int64) {
 // sweep runs until the broker closes, or what it asks has failed.
 func (s *sweeper) sweep() {
 	b := s.broker
-	timer := time.NewTimer(time.Hour)
+	timer := time.NewTimer(clockCheck)
 	defer timer.Stop()
 	expiries := s.store.Expiries()
 	stuck := false // some couldn't expire
 	for {
 		at, now := s.at.Load(), b.now()
 		if at == 0 || at > now {
-			wait := time.Hour
+			wait := clockCheck
 			if left := at - now; at != 0 && left < wait.Milliseconds() {
 				wait = time.Duration(left) * time.Millisecond
 			}
