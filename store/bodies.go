@@ -16,6 +16,7 @@ type bodies struct {
 	buffer  []byte
 	segment uint64 // of the buffer
 	offset  uint32
+	alone   bool   // read one by one: something that lies close can't be read
 	address string // of the message before: most have the same
 }
 
@@ -69,7 +70,7 @@ func (b *bodies) read(e *index.Entry) (engine.Stored, error) {
 func (b *bodies) body(p journal.Place) ([]byte, error) {
 	if p.Segment != b.segment || p.Offset < b.offset || int(p.Offset-b.offset)+int(p.Length) > len(b.buffer) {
 		end := p.Offset + p.Length
-		for i := range b.ahead {
+		for i := 0; i < len(b.ahead) && !b.alone; i++ {
 			q := b.ahead[i].Place
 			if q.Segment != p.Segment || q.Offset < p.Offset || q.Offset > end+readGap || q.Offset+q.Length-p.Offset > readAhead {
 				break
@@ -82,7 +83,12 @@ func (b *bodies) body(p journal.Place) ([]byte, error) {
 		} else {
 			b.buffer = make([]byte, n)
 		}
-		if err := b.store.journal.ReadAt(p.Segment, int64(p.Offset), b.buffer); err != nil {
+		err := b.store.journal.ReadAt(p.Segment, int64(p.Offset), b.buffer)
+		if err != nil && !b.alone {
+			b.alone, b.buffer = true, b.buffer[:p.Length]
+			err = b.store.journal.ReadAt(p.Segment, int64(p.Offset), b.buffer)
+		}
+		if err != nil {
 			b.buffer = b.buffer[:0]
 			return nil, fmt.Errorf("store: read body: %w", err)
 		}

@@ -10,7 +10,7 @@ import (
 )
 
 // Load returns entries of a queue that have a priority. A body that doesn't read well is left out and reported: it is
-// never delivered.
+// never delivered. One that can't be read is an error the first times, and then left out as well.
 func (s *Store) Load(q engine.QueueID, priority uint8, from uint64, n, bytes int) ([]engine.Stored, error) {
 	if n <= 0 {
 		return nil, nil
@@ -80,18 +80,23 @@ func (s *Store) Pick(q engine.QueueID, priority uint8, numbers []uint64, bytes i
 	return found, nil
 }
 
-// readEntry reads an entry's body. One that doesn't read well is reported, and returned without a message: in a spill
-// also one that can't be read at all.
+// readEntry reads an entry's body. One that doesn't read well is reported, and returned without a message: also one that
+// can't be read at all, when it has been tried a few times, and in a spill at once.
 func (s *Store) readEntry(b *bodies, q engine.QueueID, e *index.Entry) (engine.Stored, error) {
 	stored, err := b.read(e)
 	var bad *BodyError
 	switch {
+	case err == nil:
+		s.unreadable.read(e.Place)
+		return stored, nil
 	case errors.As(err, &bad):
-	case err != nil && s.o.volatile:
+	case s.o.volatile:
 		if s.measure.badBodies.Add(1) == 1 { // the engine counts what it misses
 			s.alarm(fmt.Sprintf("store: messages can't be read: %v", err))
 		}
 		return engine.Stored{}, nil
+	case s.passedOver(e.Place):
+		bad = &BodyError{Segment: e.Place.Segment, Offset: e.Place.Offset, Reason: err.Error()}
 	default:
 		return stored, err
 	}

@@ -51,7 +51,7 @@ func (s *Store) relocateOne(live map[uint64]index.Live) error {
 	switch {
 	case errors.Is(err, errNoRoom):
 		return nil
-	case errors.As(err, &corrupt):
+	case errors.As(err, &corrupt), errors.Is(err, errUnread):
 		s.alarm(fmt.Sprintf("store: segment can't be emptied: %v", err))
 		s.idle[best.Number] = idleSegment{rounds: -1 << 30}
 		return nil
@@ -89,23 +89,30 @@ const (
 
 var errSegmentEnds = errors.New("segment ends")
 
+// errUnread says that the device doesn't give back what is to be written again. What it has is not written, so it is no
+// reason to stop.
+var errUnread = errors.New("unreadable")
+
 func (r *relocating) run(from journal.Position) error {
+	var told error // by us
 	err := r.store.journal.Replay(from, func(rec journal.Record) error {
 		r.read = r.read || rec.Index >= r.last
 		if rec.Kind == journal.KindWindow {
-			if err := r.window(rec); err != nil {
-				return err
+			if told = r.window(rec); told != nil {
+				return told
 			}
 		}
 		if r.read && rec.Kind != journal.KindPart { // else the window that names it comes
-			return errSegmentEnds
+			told = errSegmentEnds
 		}
-		return nil
+		return told
 	})
 	var corrupt *journal.CorruptError
 	switch {
 	case errors.Is(err, errSegmentEnds):
 	case errors.As(err, &corrupt) && r.read: // no window names the parts at its end, and the segment behind it is gone
+	case err != nil && told == nil && corrupt == nil:
+		return fmt.Errorf("%w: %w", errUnread, err)
 	case err != nil:
 		return err
 	}
@@ -303,7 +310,7 @@ func (r *relocating) copyParts(h *bodyHead) (bytes int64, err error) {
 		p := &h.parts[i]
 		b = slices.Grow(b[:0], int(p.Length))[:p.Length]
 		if err := s.journal.ReadAt(p.Segment, int64(p.Offset), b); err != nil {
-			return bytes, err
+			return bytes, fmt.Errorf("%w: %w", errUnread, err)
 		}
 		if journal.Checksum(b) != p.CRC {
 			return bytes, &journal.CorruptError{Segment: p.Segment, Offset: int64(p.Offset), Reason: "wrong checksum of a part"}

@@ -41,14 +41,15 @@ type Store struct {
 	stop     chan struct{}
 	running  sync.WaitGroup
 
-	saved     position               // the last one written
-	applied   savedPosition          // how far the index is
-	statement statement              // what was restated last
-	idle      map[uint64]idleSegment // segments that might be emptied
-	full      atomic.Bool            // messages are refused
-	low       atomic.Bool            // the index is left alone
-	space     space
-	measure   measures
+	saved      position               // the last one written
+	applied    savedPosition          // how far the index is
+	statement  statement              // what was restated last
+	idle       map[uint64]idleSegment // segments that might be emptied
+	full       atomic.Bool            // messages are refused
+	low        atomic.Bool            // the index is left alone
+	space      space
+	unreadable unreadable
+	measure    measures
 }
 
 // savedPosition is a window and what is behind it.
