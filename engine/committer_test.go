@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -229,6 +230,53 @@ func TestFailedStore(t *testing.T) {
 			t.Errorf("transient message = %+v, want accepted", r)
 		}
 		expect(t, "transient", c.take(1), "d")
+	})
+}
+
+// goneStore is a store that is read no more when it is broken.
+type goneStore struct {
+	watchedStore
+	loads atomic.Int32
+}
+
+func (s *goneStore) Load(q engine.QueueID, priority uint8, from uint64, n, bytes int) ([]engine.Stored, error) {
+	s.loads.Add(1)
+	s.mu.Lock()
+	broken := s.broken
+	s.mu.Unlock()
+	if broken != nil {
+		return nil, broken
+	}
+	return s.watchedStore.Load(q, priority, from, n, bytes)
+}
+
+// A store that has failed isn't asked for messages again and again: nothing comes of that but lines in the log.
+func TestFailedStoreIsLeftAlone(t *testing.T) {
+	store := &goneStore{}
+	opts := tiny
+	reported := 0
+	opts.Observer.LoadFailed = func(error) { reported++ }
+	inWorldOn(t, opts, store, func(t *testing.T, w *world) {
+		p := w.producer("q")
+		p.fill(2000, always(4))
+		w.restart()
+		store.fail(errors.New("disk is gone"))
+		p = w.producer("q")
+		p.publish(msg("finds out", true))
+		before := store.loads.Load()
+		c := w.consumer("q")
+		c.credit(100)
+		later(time.Minute)
+		if loads := store.loads.Load() - before; loads > 2 || reported > 0 {
+			t.Errorf("%d loads within a minute, %d reports", loads, reported)
+		}
+		if got := len(c.got); got != 0 {
+			t.Errorf("%d deliveries from a store that can't be read", got)
+		}
+		store.fail(nil) // the engine that has seen the failure stays as it is
+		if r := p.publish(msg("after", true)); r.Verdict != engine.Rejected {
+			t.Errorf("publish = %+v, want it rejected for good", r)
+		}
 	})
 }
 

@@ -75,11 +75,14 @@ func (l *loader) work() {
 
 // carryOut loads a page and hands it to its queue. A load that fails is tried again until it succeeds, the queue is
 // deleted or the broker closes: what the queue counts must not be taken for gone. What is in the spill only is given
-// up in the end.
+// up in the end, and what is in a store that has failed at once: it returns nothing any more.
 func (l *loader) carryOut(job loadJob) {
 	l.broker.committer.await() // what has expired will enter the window
 	p, err := l.read(job)
 	if err != nil {
+		if job.load.Stored && l.broker.committer.broken() {
+			return // for good, and that has been said
+		}
 		job.tries++
 		l.postpone(job, err)
 		return
