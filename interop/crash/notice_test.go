@@ -71,6 +71,22 @@ func TestLedgerNotices(t *testing.T) {
 			l.restart()
 			l.deliver(seen(1, 0), other)
 		}},
+		{"dead and delivered", "delivered from", func(l *ledger, by, other *link) {
+			l.deliver(seen(1, 0), by)
+			l.claim(seen(1, 0), reject, by)
+			l.deliver(dead(1, 0), other)
+			l.deliver(seen(1, 0), by)
+		}},
+		{"dead, and its delivery is read late while the broker stops", "", func(l *ledger, by, other *link) {
+			l.end()
+			l.deliver(seen(1, 0), by)
+			l.claim(seen(1, 0), reject, by)
+			l.deliver(dead(1, 0), other)
+			l.deliver(seen(1, 0), by)
+			l.confirm(l.claim(dead(1, 0), accept, other))
+			l.deliver(seen(2, 0), other)
+			l.confirm(l.claim(seen(2, 0), accept, other))
+		}},
 		{"counted twice", "delivery-count 2", func(l *ledger, by, other *link) {
 			l.deliver(seen(1, 0), by)
 			l.lose([]arrival{*seen(1, 0)}, nil, by)
