@@ -48,10 +48,15 @@ race: ## the race detector: packages, and a broker under real clients
 interop: clients ## other people's clients against the binary
 	go test -count=1 ./interop/...
 
+.PHONY: matrix
+matrix: clients ## run the suites of foreign clients, and write what came of them into interop/README.md
+	go test -count=1 ./interop/proton ./interop/rhea ./interop/java ./interop/protoncpp ./interop/fe2o3 ./interop/exchange
+	go test -count=1 -run TestMatrix ./interop/exchange -update
+
 # What is built of a client that isn't Go lies in .clients/NAME, and .clients/NAME/ready says that it is
 # done. A toolchain that isn't there is no error here: the suite skips, or fails where CI is true.
 .PHONY: clients
-clients: .clients/proton/ready .clients/rhea/ready .clients/java/ready .clients/protoncpp/ready ## install other people's clients and build the programs on them
+clients: .clients/proton/ready .clients/rhea/ready .clients/java/ready .clients/protoncpp/ready .clients/fe2o3/ready ## install other people's clients and build the programs on them
 
 # Proton's bindings are built from source: that takes a C compiler and Python's headers.
 .clients/proton/ready: interop/proton/requirements.txt
@@ -76,6 +81,10 @@ clients: .clients/proton/ready .clients/rhea/ready .clients/java/ready .clients/
 	if [ ! -e $$header ] || ! command -v g++ >/dev/null; then echo "no g++ or no libqpid-proton-cpp12-dev: Proton's C++ binding is left out"; exit 0; fi; \
 	set -x; mkdir -p $(@D) && \
 	g++ -std=c++17 -Wall -Wextra -Wno-unused-parameter -o $(@D)/suite interop/protoncpp/suite/main.cpp -lqpid-proton-cpp -lqpid-proton -pthread && touch $@
+
+.clients/fe2o3/ready: interop/fe2o3/Cargo.toml interop/fe2o3/Cargo.lock $(wildcard interop/fe2o3/suite/*)
+	@if ! command -v cargo >/dev/null; then echo "no cargo: the Rust client is left out"; exit 0; fi; set -x; \
+	cargo build --quiet --locked --manifest-path $< --target-dir $(@D)/target && touch $@
 
 .PHONY: fuzz
 fuzz: ## every fuzz target for FUZZTIME (30s)

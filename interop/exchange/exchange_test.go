@@ -2,8 +2,11 @@
 package exchange
 
 import (
+	"flag"
 	"fmt"
 	"os"
+	"path/filepath"
+	"strings"
 	"testing"
 
 	"github.com/letomq/leto/interop/foreign"
@@ -22,6 +25,7 @@ func TestExchange(t *testing.T) {
 	if testing.Short() {
 		t.Skip("starts a broker")
 	}
+	seen := foreign.Seen{}
 	for _, writer := range foreign.Clients {
 		t.Run(writer.Name, func(t *testing.T) {
 			writer.Need(t)
@@ -37,10 +41,51 @@ func TestExchange(t *testing.T) {
 			for _, reader := range foreign.Clients {
 				t.Run(reader.Name, func(t *testing.T) {
 					reader.Need(t)
-					reads(t, reader, queue(topic, reader), written)
+					count, bytes := reads(t, reader, queue(topic, reader), written)
+					cell := fmt.Sprintf("%d of %d", count, len(written))
+					if bytes {
+						cell += ", bytes"
+					}
+					seen[writer.Name+" "+reader.Name] = cell
 				})
 			}
 		})
+	}
+	if err := seen.Keep("exchange"); err != nil {
+		t.Error(err)
+	}
+}
+
+var update = flag.Bool("update", false, "write the matrix of the last run into interop/README.md")
+
+// TestMatrix writes the matrix of the last run, when it is told to.
+func TestMatrix(t *testing.T) {
+	if !*update {
+		t.Skip("without -update")
+	}
+	scenarios, err := foreign.Scenarios(foreign.Clients[1:]) // go-amqp's are Go tests
+	if err != nil {
+		t.Fatal(err)
+	}
+	seen, err := foreign.Recall("exchange")
+	if err != nil {
+		t.Fatal(err)
+	}
+	path := filepath.Join("..", "README.md")
+	text, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	const begin, end = "<!-- begin: make matrix -->\n", "<!-- end: make matrix -->\n"
+	before, rest, ok := strings.Cut(string(text), begin)
+	_, after, ok2 := strings.Cut(rest, end)
+	if !ok || !ok2 {
+		t.Fatalf("%s has no place for the matrix", path)
+	}
+	matrix := "\n" + scenarios + "\nMessages read as they were written, of those the writer can write; `bytes` where the reader shows them:\n\n" +
+		foreign.Exchanged(seen) + "\nWhat a client itself can't write or read as it is, and doesn't count above:\n\n" + foreign.Peculiar() + "\n"
+	if err := os.WriteFile(path, []byte(before+begin+matrix+end+after), 0o644); err != nil {
+		t.Fatal(err)
 	}
 }
 
@@ -86,7 +131,8 @@ func writes(t *testing.T, writer foreign.Client, written []foreign.Written, skip
 	}
 }
 
-func reads(t *testing.T, reader foreign.Client, address string, written []foreign.Written) {
+// reads returns how many messages were read as they were written, and whether bytes were compared.
+func reads(t *testing.T, reader foreign.Client, address string, written []foreign.Written) (count int, bytes bool) {
 	written = withhold(t, reader, address, written)
 	read, err := reader.Read(t.Context(), broker, address, len(written))
 	if err != nil {
@@ -96,8 +142,12 @@ func reads(t *testing.T, reader foreign.Client, address string, written []foreig
 		_, misread := reader.CannotRead[w.Name]
 		if err := read[i].Check(w.Encoded, misread); err != nil {
 			t.Errorf("%s: %v", w.Name, err)
+		} else if !misread || len(read[i].Raw) > 0 {
+			count++
 		}
+		bytes = bytes || len(read[i].Raw) > 0
 	}
+	return count, bytes
 }
 
 // withhold takes the messages from a queue at which the reader would give up its connection.

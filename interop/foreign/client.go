@@ -51,7 +51,7 @@ type Client struct {
 }
 
 // Clients are all there are.
-var Clients = []Client{GoAMQP, Proton, Rhea, JMS, ProtonJ2, ProtonCPP}
+var Clients = []Client{GoAMQP, Proton, Rhea, JMS, ProtonJ2, ProtonCPP, Fe2o3}
 
 var (
 	// GoAMQP is go-amqp; it takes part in the exchange only.
@@ -59,12 +59,12 @@ var (
 		Name: "goamqp", Title: "go-amqp (Go)",
 		command: []string{"go", "run", "{src}/suite"},
 		CannotWrite: join(
-			each("go-amqp doesn't implement it", "decimal32", "decimal64", "decimal128", "char", "char beyond BMP"),
+			each("go-amqp doesn't implement decimals and char", "decimal32", "decimal64", "decimal128", "char", "char beyond BMP"),
 			each("go-amqp makes strings of symbols", "symbol", "symbol 256", "described"),
 			map[string]string{"value null": "go-amqp sends nothing at all for a message that encodes to no bytes"}),
 		CannotRead: join(each("go-amqp makes strings of symbols", "symbol", "symbol 256", "described"),
 			map[string]string{"value null": "go-amqp has no body rather than null"}),
-		Chokes: each("go-amqp doesn't implement it", "decimal32", "decimal64", "decimal128", "char", "char beyond BMP"),
+		Chokes: each("go-amqp doesn't implement decimals and char", "decimal32", "decimal64", "decimal128", "char", "char beyond BMP"),
 	}
 	// Proton is the Python binding of Apache Qpid Proton.
 	Proton = Client{
@@ -90,7 +90,7 @@ var JMS = Client{
 	Name: "jms", Title: "Qpid JMS (Java)", Folder: "java", Sources: []string{"pom.xml", "suite"},
 	command: java("jms.Main"),
 	CannotRead: join(
-		each("Qpid JMS makes a bytes message of it", "binary", "binary 256", "null"),
+		each("Qpid JMS makes bytes messages of binary values and of null", "binary", "binary 256", "null"),
 		each("Java's char has 16 bits", "char beyond BMP"),
 		map[string]string{
 			"data, three sections":   "Qpid JMS keeps the last section of a body",
@@ -126,6 +126,21 @@ var ProtonCPP = Client{
 	command:     []string{"{out}/suite"},
 	environ:     []string{"PN_LOG=", "PN_TRACE_FRM=", "MESSAGING_CONNECT_FILE="},
 	CannotWrite: protonMessage, CannotRead: protonMessage,
+}
+
+// Fe2o3 is fe2o3-amqp in Rust.
+var Fe2o3 = Client{
+	Name: "fe2o3", Title: "fe2o3-amqp (Rust)", Sources: []string{"Cargo.toml", "Cargo.lock", "suite"},
+	command: []string{"{out}/target/debug/suite"},
+	CannotWrite: map[string]string{
+		"not durable": "fe2o3-amqp leaves header.durable out when it is false",
+	},
+	CannotRead: join(
+		each("fe2o3-amqp doesn't read the descriptors that go-amqp makes strings of", "described"),
+		map[string]string{
+			"value null":     "fe2o3-amqp has null rather than no body",
+			"jms properties": "fe2o3-amqp has null rather than no body",
+		}),
 }
 
 // protonMessage is what Proton's message, the same in all its bindings, can't express.

@@ -33,6 +33,7 @@ func (c Client) Restarts(t *testing.T) {
 func (c Client) scenarios(t *testing.T, broker *harness.Broker, which string) {
 	t.Helper()
 	ran := 0
+	seen := Seen{}
 	err := c.run(t.Context(), broker.URL(), func(line done) string {
 		if line.Ask == "restart" {
 			if err := broker.Again(); err != nil {
@@ -41,6 +42,7 @@ func (c Client) scenarios(t *testing.T, broker *harness.Broker, which string) {
 			return "restarted\n"
 		}
 		ran++
+		seen[line.Scenario] = line.Result
 		t.Run(line.Scenario, func(t *testing.T) {
 			switch line.Result {
 			case "pass":
@@ -56,6 +58,9 @@ func (c Client) scenarios(t *testing.T, broker *harness.Broker, which string) {
 		err = errors.Join(err, errors.New("no scenario ran"))
 	}
 	if err != nil && !t.Failed() {
+		t.Error(err)
+	}
+	if err := seen.Keep(c.Name + "-" + which); err != nil {
 		t.Error(err)
 	}
 }
