@@ -27,7 +27,8 @@ func (s *Store) apply() {
 			continue
 		}
 		err := s.applyThrough(s.due())
-		if err == nil && time.Since(last) >= s.o.Checkpoint && s.applied.window != s.saved.window {
+		released := s.kept && s.holds.Load() == 0
+		if err == nil && time.Since(last) >= s.o.Checkpoint && (s.applied.window != s.saved.window || released) {
 			if err = s.checkpoint(); err == nil {
 				err = s.collectGarbage()
 			}

@@ -10,7 +10,9 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"time"
 
+	"github.com/letomq/leto/engine"
 	"github.com/letomq/leto/store"
 )
 
@@ -267,4 +269,43 @@ func TestCloseDuringExport(t *testing.T) {
 	if err := <-closed; err != nil {
 		t.Error(err)
 	}
+}
+
+// TestSpaceAfterExport: what an export has kept is given back when that ends, also if nothing is committed any more.
+func TestSpaceAfterExport(t *testing.T) {
+	s := open(t, small(t, t.TempDir()))
+	defer s.Close()
+	const n = 200
+	records := []engine.Record{{Kind: engine.RecordDefine, Queue: 1, Definition: &engine.Definition{ID: 1, Address: "q", Name: "q"}}}
+	for number := uint64(1); number <= n; number++ {
+		m := &engine.Message{Durable: true, Priority: 4, Payload: make([]byte, 50_000)}
+		records = append(records, engine.Record{Kind: engine.RecordEnqueue, Queue: 1, Number: number, Priority: 4, Message: m})
+		if err := s.Commit(records); err != nil {
+			t.Fatal(err)
+		}
+		records = records[:0]
+	}
+	w := brakeWriter{make(chan struct{}, 1000), make(chan struct{})}
+	exported := make(chan error, 1)
+	go func() { exported <- s.Export(w) }()
+	<-w.taken
+	if err := s.Commit([]engine.Record{{Kind: engine.RecordPurge, Queue: 1, Priority: 4, FromNumber: 1, Number: n}}); err != nil {
+		t.Fatal(err)
+	}
+	checkpoints, since := int64(0), time.Now()
+	eventually(t, "the last checkpoint", func() bool { // none for 20 times as long as it takes
+		m := s.Metrics()
+		if m.Entries > 0 || m.Checkpoints != checkpoints {
+			checkpoints, since = m.Checkpoints, time.Now()
+		}
+		return time.Since(since) > 100*time.Millisecond
+	})
+	if n := s.Metrics().Segments; n < 10 {
+		t.Fatalf("%d segments during an export, want all that had messages", n)
+	}
+	close(w.goOn)
+	if err := <-exported; err != nil {
+		t.Fatal(err)
+	}
+	eventually(t, "segments given back", func() bool { return s.Metrics().Segments < 6 })
 }

@@ -30,7 +30,7 @@ func (s *Store) behind() []sealed {
 // collectGarbage gives back the segments that hold nothing that is needed, and empties one that holds little. It
 // follows a checkpoint: what the index says now is on the device.
 func (s *Store) collectGarbage() error {
-	if s.holds.Load() > 0 {
+	if s.kept = s.holds.Load() > 0; s.kept {
 		return nil
 	}
 	live := s.index.Live()

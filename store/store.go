@@ -45,6 +45,7 @@ type Store struct {
 	applied    savedPosition          // how far the index is
 	statement  statement              // what was restated last
 	idle       map[uint64]idleSegment // segments that might be emptied
+	kept       bool                   // garbage, for the sake of a snapshot
 	full       atomic.Bool            // messages are refused
 	low        atomic.Bool            // the index is left alone
 	space      space
