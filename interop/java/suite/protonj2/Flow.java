@@ -22,7 +22,9 @@ final class Flow {
             var receiver = peer.receiver(queue);
             Peer.empty(receiver);
             peer.send(queue, 0, 1, 2);
-            equal(Peer.contents(Peer.drain(receiver, 2)), List.of(0, 1));
+            // Not drained with just two credits: ProtonJ2 takes that for done when they are used up, and
+            // the broker's answer, which is still on its way, for that to the next drain.
+            Peer.bodies(receiver, 0, 1);
             equal(Peer.contents(Peer.drain(receiver, 10)), List.of(2));
             peer.send(queue, 3);
             equal(receiver.queuedDeliveries(), 0L);
