@@ -69,7 +69,7 @@ var (
 	unrouted     = desc("messages_unroutable_total", "Messages that found no queue.")
 
 	memoryUsed  = desc("memory_used_bytes", "Bytes that messages hold, of limits.memory.")
-	memoryLimit = desc("memory_limit_bytes", "limits.memory; 0 is no limit.")
+	memoryLimit = desc("memory_limit_bytes", "What of limits.memory is for messages, 60 %; 0 is no limit.")
 	pressure    = desc("alarm", "1 while producers get no credit, by cause.", "kind")
 )
 

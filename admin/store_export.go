@@ -1,10 +1,17 @@
 package admin
 
 import (
+	"errors"
 	"io"
 	"net/http"
+	"strconv"
 	"time"
+
+	"github.com/letomq/leto/store"
 )
+
+// LeftOutTrailer says behind an export how many messages aren't in it, because their bodies are damaged.
+const LeftOutTrailer = "Leto-Left-Out"
 
 // storeExport answers with all that the store holds at one moment, while it goes on: a backup of a running broker. One
 // runs at a time, because segments aren't given back meanwhile; a peer that takes nothing for patience is cut off. An
@@ -25,9 +32,12 @@ func storeExport(s Store, patience time.Duration) http.Handler {
 			return
 		}
 		w.Header().Set("Content-Type", "application/octet-stream")
+		w.Header().Set("Trailer", LeftOutTrailer)
 		out := patientWriter{w, http.NewResponseController(w), patience, false}
+		left := store.LeftOut(0)
 		switch err := s.Export(&out); {
-		case err == nil:
+		case err == nil, errors.As(err, &left):
+			w.Header().Set(LeftOutTrailer, strconv.Itoa(int(left)))
 		case out.wrote:
 			panic(http.ErrAbortHandler) // what net/http offers for cutting an answer off
 		default:

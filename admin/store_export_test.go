@@ -5,8 +5,11 @@ import (
 	"errors"
 	"io"
 	"net"
+	"strconv"
 	"testing"
 	"time"
+
+	"github.com/letomq/leto/store"
 )
 
 // exportedStore is a store whose export the test writes.
@@ -38,6 +41,22 @@ func TestStoreExport(t *testing.T) {
 	})
 	if answer, body := do(t, "GET", "http://"+at+exportPath, nil); answer.StatusCode != 200 || body != string(want) {
 		t.Errorf("status %d, %d bytes, want %d", answer.StatusCode, len(body), len(want))
+	}
+}
+
+// TestIncompleteStoreExport: what is left out stands behind it.
+func TestIncompleteStoreExport(t *testing.T) {
+	for _, left := range []int{0, 3} {
+		at := exporting(t, time.Second, func(w io.Writer) error {
+			if _, err := w.Write([]byte("some")); err != nil || left == 0 {
+				return err
+			}
+			return store.LeftOut(left)
+		})
+		answer, body := do(t, "GET", "http://"+at+exportPath, nil)
+		if body != "some" || answer.Trailer.Get(LeftOutTrailer) != strconv.Itoa(left) {
+			t.Errorf("%q, trailer %v, want %d", body, answer.Trailer, left)
+		}
 	}
 }
 

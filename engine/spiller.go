@@ -52,6 +52,7 @@ type spiller struct {
 	taken, settledTo uint64 // windows, and up to which of them the facts are written
 	working          bool
 	stopped          bool // no space
+	said             bool // that nothing more is spilled
 	broken           bool
 	closed           bool
 	resting          bool
@@ -260,7 +261,6 @@ func (s *spiller) rest() {
 func (s *spiller) resume() {
 	s.stopped = false
 	s.budget.Closed.Store(false)
-	s.tell(nil)
 }
 
 // write commits what has been taken. It returns what of that it has committed, and the rest. The window doesn't change
@@ -319,12 +319,19 @@ func (s *spiller) done(held, rest []Record, err error) {
 		if s.stopped && len(held) > 0 {
 			s.resume()
 		}
+		if s.said && len(held) > 0 {
+			s.said = false
+			s.tell(nil)
+		}
 	case !errors.Is(err, ErrStoreFull):
 		s.giveUp(err)
 	case !s.stopped:
 		s.stopped = true
 		s.budget.Closed.Store(true)
-		s.tell(fmt.Errorf("spill: %w", err))
+		if !s.said {
+			s.said = true
+			s.tell(fmt.Errorf("spill: %w", err))
+		}
 	}
 	if s.stopped || s.broken || s.filling.bytes < s.most {
 		s.crowded.Store(false)

@@ -25,8 +25,15 @@ const (
 // ErrExport says that what is read isn't an export, or not a whole one.
 var ErrExport = errors.New("store: not a whole export")
 
+// LeftOut is how many messages aren't in an export that is whole otherwise: their bodies can't be read.
+type LeftOut int
+
+func (n LeftOut) Error() string {
+	return fmt.Sprintf("store: export: %d messages are left out, because their bodies are damaged", int(n))
+}
+
 // Export writes all that the store holds at one moment in a form that outlives versions of the store. It may run
-// beside commits.
+// beside commits. A LeftOut error says that the export can be used and isn't complete; Options.Alarm was told of each.
 func (s *Store) Export(w io.Writer) error {
 	snap, err := s.snapshot()
 	if err != nil {
@@ -38,7 +45,13 @@ func (s *Store) Export(w io.Writer) error {
 	if err := e.run(); err != nil {
 		return fmt.Errorf("store: export: %w", err)
 	}
-	return out.Flush()
+	if err := out.Flush(); err != nil {
+		return err
+	}
+	if e.left > 0 {
+		return e.left
+	}
+	return nil
 }
 
 type exporter struct {
@@ -46,6 +59,7 @@ type exporter struct {
 	out    io.Writer
 	w      windowWriter
 	frames uint64
+	left   LeftOut
 }
 
 func (e *exporter) run() error {
@@ -101,6 +115,7 @@ func (e *exporter) level(queue uint64, priority uint8) error {
 				bad.Queue, bad.Number = engine.QueueID(queue), entries[i].Number
 				s.measure.badBodies.Add(1)
 				s.alarm(bad.Error())
+				e.left++
 				continue
 			}
 			if err != nil {

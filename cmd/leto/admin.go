@@ -6,8 +6,12 @@ import (
 	"io"
 	"net/http"
 	"net/url"
+	"strconv"
 	"strings"
 	"time"
+
+	"github.com/letomq/leto/admin"
+	"github.com/letomq/leto/store"
 )
 
 // maxAnswer bounds what is read of an answer: enough for a million queues.
@@ -17,26 +21,29 @@ const maxAnswer = 512 << 20
 func adminGet(ctx context.Context, base, path string, into any) error {
 	ctx, cancel := context.WithTimeout(ctx, 30*time.Second)
 	defer cancel()
-	return adminAsk(ctx, base, path, func(what string, body io.Reader) error {
-		if err := json.NewDecoder(io.LimitReader(body, maxAnswer)).Decode(into); err != nil {
+	return adminAsk(ctx, base, path, func(what string, answer *http.Response) error {
+		if err := json.NewDecoder(io.LimitReader(answer.Body, maxAnswer)).Decode(into); err != nil {
 			return exitWith(exitFailed, "answer of %s: %w", what, err)
 		}
 		return nil
 	})
 }
 
-// adminCopy writes what the broker's HTTP API answers. It may be long, and take long.
-func adminCopy(ctx context.Context, base, path string, to io.Writer) error {
-	return adminAsk(ctx, base, path, func(what string, body io.Reader) error {
-		if _, err := io.Copy(to, body); err != nil {
+// adminExport writes the export of the broker's store, which may be long and take long.
+func adminExport(ctx context.Context, base string, to io.Writer) error {
+	return adminAsk(ctx, base, "/api/v1/store/export", func(what string, answer *http.Response) error {
+		if _, err := io.Copy(to, answer.Body); err != nil {
 			return exitWith(exitFailed, "answer of %s: %w", what, err)
+		}
+		if n, err := strconv.Atoi(answer.Trailer.Get(admin.LeftOutTrailer)); err == nil && n > 0 {
+			return store.LeftOut(n)
 		}
 		return nil
 	})
 }
 
-// adminAsk has read take the body of an answer that is one.
-func adminAsk(ctx context.Context, base, path string, read func(what string, body io.Reader) error) error {
+// adminAsk has read take an answer that is one.
+func adminAsk(ctx context.Context, base, path string, read func(what string, answer *http.Response) error) error {
 	target, err := url.Parse(base)
 	if err != nil || target.Host == "" || target.Scheme != "http" && target.Scheme != "https" {
 		return usageError("--admin-url: %q is not http://HOST:PORT", base)
@@ -54,7 +61,7 @@ func adminAsk(ctx context.Context, base, path string, read func(what string, bod
 	if answer.StatusCode != http.StatusOK {
 		return statusError(target.Redacted(), answer.StatusCode, answer.Body)
 	}
-	return read(target.Redacted(), answer.Body)
+	return read(target.Redacted(), answer)
 }
 
 // statusError turns an HTTP status and its problem details into an exit code and a line.

@@ -91,14 +91,14 @@ func exportStore(c *cli.Context) error {
 			return usageError("--online asks the broker, --data opens its folder: use one of them")
 		}
 		return exportTo(c, func(w io.Writer) error {
-			return adminCopy(c.Context, c.String("admin-url"), "/api/v1/store/export", w)
+			return adminExport(c.Context, c.String("admin-url"), w)
 		})
 	}
 	dir, err := storeFolder(c)
 	if err != nil {
 		return err
 	}
-	s, err := store.Open(store.Options{Dir: dir})
+	s, err := store.Open(store.Options{Dir: dir, Alarm: func(what string) { fmt.Fprintln(c.App.ErrWriter, what) }})
 	if err != nil {
 		return storeError(dir, err)
 	}
@@ -117,13 +117,17 @@ func exportTo(c *cli.Context, export func(io.Writer) error) error {
 		return err
 	}
 	defer os.Remove(f.Name())
-	if err := export(f); err != nil {
+	left := store.LeftOut(0)
+	if err := export(f); err != nil && !errors.As(err, &left) {
 		return errors.Join(err, f.Close())
 	}
 	if err := errors.Join(f.Sync(), f.Close()); err != nil {
 		return err
 	}
-	return os.Rename(f.Name(), name)
+	if err := os.Rename(f.Name(), name); err != nil || left == 0 {
+		return err
+	}
+	return left
 }
 
 func importStore(c *cli.Context) error {

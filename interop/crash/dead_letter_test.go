@@ -172,7 +172,7 @@ func TestCase214_KilledWhileManyDie(t *testing.T) {
 
 func dieAll(t *testing.T, rng *rand.Rand, memory string) {
 	b, err := harness.Begin(filepath.Join(t.TempDir(), "data"), "--log-level", "warn", "--set", "limits.memory="+memory,
-		"--set", "limits.disk-free=64MiB", "--set", fmt.Sprintf("address-settings[mass.#].max-delivery-attempts=%d", massAttempts))
+		"--set", "limits.disk-free=192MiB", "--set", fmt.Sprintf("address-settings[mass.#].max-delivery-attempts=%d", massAttempts))
 	if err == nil {
 		err = b.Ready()
 	}

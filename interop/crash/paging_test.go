@@ -183,7 +183,7 @@ func TestCase245_KilledWhilePaging(t *testing.T) {
 	rng := rand.New(rand.NewPCG(uint64(seed), 245))
 	l := &backlog{t: t, data: filepath.Join(t.TempDir(), "data")}
 	l.room = sync.NewCond(&l.mu)
-	b, err := harness.Begin(l.data, "--log-level", "warn", "--set", fmt.Sprint("limits.memory=", pagedMemory), "--set", "limits.disk-free=64MiB",
+	b, err := harness.Begin(l.data, "--log-level", "warn", "--set", fmt.Sprint("limits.memory=", pagedMemory), "--set", "limits.disk-free=192MiB",
 		"--set", "store.apply-max=1MiB")
 	if err == nil {
 		err = b.Ready()

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"encoding/binary"
 	"errors"
+	"fmt"
 	"os"
 	"path/filepath"
 	"strings"
@@ -77,7 +78,27 @@ func TestBitFlipsInABody(t *testing.T) {
 	if code != 1 || !strings.Contains(out, segment) || !strings.Contains(out, "corrupt") {
 		t.Errorf("check exits with %d and says:\n%s", code, out)
 	}
+	// An export has the others, and says so.
+	export := filepath.Join(t.TempDir(), "export")
+	out, code = n.leto("store", "export", export, "--data", n.data)
+	if code != 1 || !strings.Contains(out, "1 messages are left out") || !strings.Contains(out, segment) {
+		t.Errorf("export exits with %d and says:\n%s", code, out)
+	}
+	again := *n
+	again.data = filepath.Join(t.TempDir(), "again")
+	if out, code := n.leto("store", "import", export, "--data", again.data); code != 0 {
+		t.Errorf("import exits with %d and says:\n%s", code, out)
+	}
+	if out, code := again.check(); code != 0 || !strings.Contains(out, fmt.Sprint(many-1, " messages")) {
+		t.Errorf("check of the import exits with %d and says:\n%s", code, out)
+	}
 	for range 2 {
+		n.start()
+		out, code = n.leto("store", "export", export, "--online", "--admin-url", "http://"+n.HTTP)
+		if code != 1 || !strings.Contains(out, "1 messages are left out") {
+			t.Errorf("export of the running broker exits with %d and says:\n%s", code, out)
+		}
+		n.stop()
 		n.start()
 		n.look(0, many, size, 57)
 		if log := n.Log(); strings.Count(log, "is corrupt in segment "+segment) != 1 {

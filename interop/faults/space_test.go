@@ -26,11 +26,11 @@ func TestSpaceRunsOut(t *testing.T) {
 		mountedApart(t)
 		return
 	}
-	if err := syscall.Mount("none", folder, "tmpfs", 0, "size=448m"); err != nil {
+	if err := syscall.Mount("none", folder, "tmpfs", 0, "size=512m"); err != nil {
 		t.Skipf("no file system can be mounted: %v", err)
 	}
 	const large = 60_000
-	n := newNode(t, filepath.Join(folder, "data"), "--set", "limits.disk-free=128MiB")
+	n := newNode(t, filepath.Join(folder, "data"), "--set", "limits.disk-free=192MiB")
 	sent := n.sendUntilRefused(large)
 	t.Logf("%d messages are accepted", sent)
 	if sent < 1000 {

@@ -157,13 +157,16 @@ func (n *node) look(from, to, size int, missing ...int) {
 }
 
 // check runs `leto store check` and returns what it prints and its exit code.
-func (n *node) check() (string, int) {
+func (n *node) check() (string, int) { return n.leto("store", "check", "--data", n.data) }
+
+// leto runs a command and returns what it says, and its exit code.
+func (n *node) leto(arguments ...string) (string, int) {
 	n.t.Helper()
 	binary, err := harness.Binary()
 	if err != nil {
 		n.t.Fatal(err)
 	}
-	out, err := exec.Command(binary, "store", "check", "--data", n.data).CombinedOutput()
+	out, err := exec.Command(binary, arguments...).CombinedOutput()
 	var exit *exec.ExitError
 	switch {
 	case errors.As(err, &exit):

@@ -207,7 +207,8 @@ func (o *Options) Validate() []Problem {
 		bad("amqp.idle-timeout", "%s is outside 1s to 24h (0s: never)", d)
 	}
 	between("limits.memory", int64(o.Limits.Memory), 16<<20, math.MaxInt64, " bytes")
-	between("limits.disk-free", int64(o.Limits.DiskFree), 1<<20, math.MaxInt64, " bytes")
+	// A journal grows by 64 MiB at once: with less than three times that, one message more could leave no room to clear up in.
+	between("limits.disk-free", int64(o.Limits.DiskFree), 192<<20, math.MaxInt64, " bytes")
 	between("store.apply-max", int64(o.Store.ApplyMax), 1<<20, 1<<30, " bytes")
 	between("limits.connections", int64(o.Limits.Connections), 1, 1_000_000, "")
 	between("limits.queues", int64(o.Limits.Queues), 1, 10_000_000, "")
@@ -239,9 +240,15 @@ func (o *Options) Validate() []Problem {
 		if a.Name == "" {
 			bad(fmt.Sprintf("addresses.%d", i), "needs a name")
 		}
+		if slices.ContainsFunc(o.Addresses[:i], func(before Address) bool { return before.Name == a.Name }) {
+			bad(fmt.Sprintf("addresses.%d.name", i), "%q stands twice", a.Name)
+		}
 		for j, q := range a.Queues {
 			if q.Name == "" {
 				bad(fmt.Sprintf("addresses.%d.queues.%d", i, j), "needs a name")
+			}
+			if slices.Contains(a.Queues[:j], q) {
+				bad(fmt.Sprintf("addresses.%d.queues.%d.name", i, j), "%q stands twice", q.Name)
 			}
 		}
 	}
