@@ -15,6 +15,7 @@ type relay struct{ got []engine.Delivery }
 func (r *relay) Deliver(d engine.Delivery) { r.got = append(r.got, d) }
 func (r *relay) Drained()                  {}
 func (r *relay) Settled(uint64)            {}
+func (r *relay) Unsettled(uint64)          {}
 func (r *relay) Ended(error)               {}
 
 func benchBroker(b *testing.B) *engine.Broker {

@@ -96,6 +96,7 @@ type sharedSink struct {
 func (s *sharedSink) Deliver(engine.Delivery) {}
 func (s *sharedSink) Drained()                {}
 func (s *sharedSink) Settled(uint64)          {}
+func (s *sharedSink) Unsettled(uint64)        {}
 func (s *sharedSink) Ended(err error)         { s.mu.Lock(); s.ended = err; s.mu.Unlock() }
 func (s *sharedSink) end() error              { s.mu.Lock(); defer s.mu.Unlock(); return s.ended }
 

@@ -78,6 +78,7 @@ type waiter struct{ held chan error }
 func (waiter) Deliver(queue.Delivery) {}
 func (waiter) Drained()               {}
 func (w waiter) Settled(uint64)       { w.held <- nil }
+func (w waiter) Unsettled(uint64)     {}
 func (w waiter) Ended(err error)      { w.held <- err }
 
 // sync waits until what has entered holds. It must not be called under a guard or an address's mu.
@@ -347,6 +348,9 @@ func (s *step) giveUp(err error) {
 	case stepPublish:
 	case stepSync:
 		s.sink.Ended(err)
+		return
+	case stepSettled:
+		s.sink.Unsettled(s.ticket)
 		return
 	default:
 		return

@@ -220,8 +220,8 @@ func TestFailedStore(t *testing.T) {
 				t.Errorf("publish = %+v, want rejected: store", r)
 			}
 		}
-		if len(c.settled) != 0 {
-			t.Errorf("settled %v although nothing is known", c.settled)
+		if len(c.settled) != 0 || !slices.Equal(c.unsettled, []uint64{7}) {
+			t.Errorf("settled %v, unsettled %v, want 7 unsettled: nothing is known", c.settled, c.unsettled)
 		}
 		if len(w.failures) != 1 || !errors.Is(w.failures[0], broken) {
 			t.Errorf("failures reported: %v, want one", w.failures)

@@ -47,8 +47,9 @@ func (k *worker) Deliver(d engine.Delivery) {
 	k.mu.Unlock()
 	k.notify()
 }
-func (k *worker) Drained()       {}
-func (k *worker) Settled(uint64) {}
+func (k *worker) Drained()         {}
+func (k *worker) Settled(uint64)   {}
+func (k *worker) Unsettled(uint64) {}
 func (k *worker) Ended(error) {
 	k.mu.Lock()
 	k.ended = true

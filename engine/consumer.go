@@ -196,8 +196,8 @@ func (c *Consumer) Drain(limit uint64) {
 	q.after(&after, nil)
 }
 
-// Settle settles deliveries. True: it holds now. False: Sink.Settled follows with this ticket, unless the broker
-// closes or its store fails first. Deliveries that are not this consumer's any more are passed over: all of them when
+// Settle settles deliveries. True: it holds now. False: Sink.Settled follows with this ticket, or Unsettled,
+// unless the broker closes first. Deliveries that are not this consumer's any more are passed over: all of them when
 // it is Gone. The batch is not kept; o.Annotations are.
 func (c *Consumer) Settle(batch []Settlement, o Outcome, ticket uint64) bool {
 	if c.browse {

@@ -55,6 +55,7 @@ func (l *ledgerLink) Drained() {
 	l.draining = false
 }
 
+func (l *ledgerLink) Unsettled(uint64)      {}
 func (l *ledgerLink) Settled(ticket uint64) { delete(l.confirms, ticket) }
 func (l *ledgerLink) Ended(err error)       { l.ended = err }
 

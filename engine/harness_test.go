@@ -177,15 +177,16 @@ func msg(payload string, durable bool) *engine.Message {
 // consumer is a link that receives, with all it was given.
 type consumer struct {
 	*engine.Consumer
-	w       *world
-	mu      sync.Mutex
-	got     []engine.Delivery
-	taken   int // of got, by take
-	limit   uint64
-	drained int
-	settled []uint64
-	tickets uint64
-	ended   error
+	w         *world
+	mu        sync.Mutex
+	got       []engine.Delivery
+	taken     int // of got, by take
+	limit     uint64
+	drained   int
+	settled   []uint64
+	unsettled []uint64
+	tickets   uint64
+	ended     error
 }
 
 func (c *consumer) Deliver(d engine.Delivery) {
@@ -203,6 +204,12 @@ func (c *consumer) Settled(ticket uint64) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.settled = append(c.settled, ticket)
+}
+
+func (c *consumer) Unsettled(ticket uint64) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.unsettled = append(c.unsettled, ticket)
 }
 
 func (c *consumer) Ended(err error) {

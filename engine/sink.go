@@ -21,7 +21,7 @@ const (
 )
 
 // Sink receives what a queue has for one consumer. No method may block or call the engine. Deliver, Drained and Ended
-// come under the queue's guard, in order; Settled comes from the committer.
+// come under the queue's guard, in order; Settled and Unsettled come from the committer.
 type Sink interface {
 	// Deliver hands over one delivery. It was counted against the consumer's limit.
 	Deliver(queue.Delivery)
@@ -29,8 +29,10 @@ type Sink interface {
 	Drained()
 	// Settled says that the Settle with this ticket, which had returned false, holds.
 	Settled(ticket uint64)
+	// Unsettled says that the store has failed before the Settle with this ticket could hold: whether it does isn't known.
+	Unsettled(ticket uint64)
 	// Ended says that the consumer is gone without having been closed: ErrDeleted, ErrStolen or ErrClosed.
-	// Nothing follows it but Settled; Close is then harmless and not needed.
+	// Nothing follows it but Settled and Unsettled; Close is then harmless and not needed.
 	Ended(error)
 }
 

@@ -8,6 +8,7 @@ import (
 	"slices"
 	"sync"
 	"sync/atomic"
+	"time"
 
 	"github.com/letomq/leto/engine"
 	"github.com/letomq/leto/store/index"
@@ -65,7 +66,7 @@ var _ engine.Store = (*Store)(nil)
 var ErrClosed = errors.New("store: closed")
 
 // Close applies what is committed, makes a checkpoint and ends the store. It must not be called during a Commit. Exports
-// and backups under way end with ErrClosed.
+// and backups under way end with ErrClosed. A store that has failed is ended as it is, and Close returns why it has.
 func (s *Store) Close() error {
 	s.mu.Lock()
 	if s.ending {
@@ -93,8 +94,31 @@ func (s *Store) Close() error {
 	defer s.append.Unlock()
 	s.reading.Lock()
 	defer s.reading.Unlock()
-	err = errors.Join(err, s.release())
-	return err
+	if failed != nil {
+		s.abandon()
+		return failed
+	}
+	if err = errors.Join(err, s.release()); err != nil {
+		return fmt.Errorf("store: close: %w", err)
+	}
+	return nil
+}
+
+// abandonPatience is how long the end of a store that has failed may take.
+const abandonPatience = 2 * time.Second
+
+// abandon closes what is open of a store that has failed. The index tries for ever to write to a device that takes
+// nothing: it is left alone then, with the lock, until the process ends. What else goes wrong follows from the failure.
+func (s *Store) abandon() {
+	done := make(chan struct{})
+	go func() {
+		_ = s.release()
+		close(done)
+	}()
+	select {
+	case <-done:
+	case <-time.After(abandonPatience):
+	}
 }
 
 // release closes what is open.
@@ -122,7 +146,7 @@ func (s *Store) fail(err error) error {
 	defer s.mu.Unlock()
 	if s.err == nil {
 		s.err = fmt.Errorf("store: failed: %w", err)
-		s.alarm(s.err.Error())
+		s.alarm(s.err.Error() + ": nothing durable is taken any more until a restart")
 	}
 	s.room.Broadcast()
 	return s.err

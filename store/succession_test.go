@@ -41,6 +41,7 @@ type receiver struct {
 
 func (r receiver) Deliver(d engine.Delivery) { r.came <- d }
 func (receiver) Drained()                    {}
+func (receiver) Unsettled(uint64)            {}
 func (r receiver) Ended(error)               { close(r.done) }
 func (r receiver) Settled(ticket uint64) {
 	r.l.mu.Lock()

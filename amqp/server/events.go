@@ -139,7 +139,7 @@ func (c *connection) open(now time.Time, mail *letters) {
 		if m.producer != nil {
 			m.producer.confirmed(m.ticket, m.refusal)
 		} else {
-			m.consumer.settledLater(m.ticket)
+			m.consumer.settledLater(m.ticket, m.unknown)
 		}
 	}
 	for i := range mail.deliveries {

@@ -30,6 +30,7 @@ type confirm struct {
 	consumer *outgoing
 	ticket   uint64
 	refusal  *engine.Result // nil: accepted
+	unknown  bool           // of a consumer: not confirmed, and never will be
 }
 
 type noticeKind uint8

@@ -95,10 +95,14 @@ func (o *outgoing) flush() {
 	}
 }
 
-// settledLater: the commit of a flush holds.
-func (o *outgoing) settledLater(ticket uint64) {
+// settledLater: the commit of a flush holds, or it is unknown whether it does. Then the peer isn't told that its
+// deliveries are settled, and who waits to detach or to close needn't wait any more.
+func (o *outgoing) settledLater(ticket uint64, unknown bool) {
 	if w, ok := o.waiting[ticket]; ok {
 		delete(o.waiting, ticket)
+		if unknown {
+			w.ids = nil
+		}
 		for _, id := range w.ids {
 			o.link.Session().Settle(id, w.answer)
 		}

