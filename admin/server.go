@@ -83,6 +83,7 @@ const (
 type Server struct {
 	http http.Server
 	max  int
+	end  context.CancelFunc // what may take long
 }
 
 // New makes a server; Serve starts it.
@@ -90,12 +91,15 @@ func New(o Options) (*Server, error) {
 	if err := o.Validate(); err != nil {
 		return nil, err
 	}
-	handler, err := routes(o)
+	ending, end := context.WithCancel(context.Background())
+	handler, err := routes(o, ending)
 	if err != nil {
+		end()
 		return nil, err
 	}
 	return &Server{
 		max: o.MaxConnections,
+		end: end,
 		http: http.Server{
 			Handler:           http.MaxBytesHandler(handler, maxBody),
 			ReadHeaderTimeout: o.HeaderTimeout,
@@ -117,8 +121,10 @@ func (s *Server) Serve(l net.Listener) error {
 	return err
 }
 
-// Shutdown stops accepting and lets requests under way finish until ctx ends; then it cuts them off.
+// Shutdown stops accepting, cuts off what may take long and lets other requests under way finish until ctx ends; then
+// it cuts them off.
 func (s *Server) Shutdown(ctx context.Context) error {
+	s.end()
 	err := s.http.Shutdown(ctx)
 	if err != nil {
 		_ = s.http.Close() // the time-out is the error that counts
@@ -127,7 +133,7 @@ func (s *Server) Shutdown(ctx context.Context) error {
 }
 
 // routes lays out the paths.
-func routes(o Options) (http.Handler, error) {
+func routes(o Options, ending context.Context) (http.Handler, error) {
 	metrics, err := metricsHandler(o)
 	if err != nil {
 		return nil, err
@@ -137,7 +143,7 @@ func routes(o Options) (http.Handler, error) {
 	mux.Handle("GET /readyz", health{{"node", o.Ready}})
 	mux.Handle("GET /metrics", guarded(o.Verify, metrics))
 	mux.Handle("GET /api/v1/queues", guarded(o.Verify, queueList(o.Broker)))
-	mux.Handle("GET /api/v1/store/export", guarded(o.Verify, storeExport(o.Store, o.RequestTimeout)))
+	mux.Handle("GET /api/v1/store/export", guarded(o.Verify, storeExport(o.Store, o.RequestTimeout, ending)))
 	mux.HandleFunc("GET /{$}", func(w http.ResponseWriter, _ *http.Request) {
 		w.Header().Set("Content-Type", "text/plain; charset=utf-8")
 		fmt.Fprintf(w, "leto %s, node %s\n\n/livez\n/readyz\n/metrics\n/api/v1/queues\n/api/v1/store/export\n", o.Version, o.Name)

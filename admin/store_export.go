@@ -1,6 +1,7 @@
 package admin
 
 import (
+	"context"
 	"errors"
 	"io"
 	"net/http"
@@ -13,10 +14,14 @@ import (
 // LeftOutTrailer says behind an export how many messages aren't in it, because their bodies are damaged.
 const LeftOutTrailer = "Leto-Left-Out"
 
+// exportPiece is what a peer has to take of an export within the time that other requests have for all of their answer.
+const exportPiece = 1 << 20
+
 // storeExport answers with all that the store holds at one moment, while it goes on: a backup of a running broker. One
-// runs at a time, because segments aren't given back meanwhile; a peer that takes nothing for patience is cut off. An
-// answer that isn't whole ends without its last chunk, so that no client takes it for one.
-func storeExport(s Store, patience time.Duration) http.Handler {
+// runs at a time, because segments aren't given back meanwhile; a peer that doesn't take exportPiece in patience is cut
+// off, and so is one that is served when ending is done. An answer that isn't whole ends without its last chunk, so
+// that no client takes it for one.
+func storeExport(s Store, patience time.Duration, ending context.Context) http.Handler {
 	one := make(chan struct{}, 1)
 	return http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
 		if s == nil {
@@ -33,7 +38,9 @@ func storeExport(s Store, patience time.Duration) http.Handler {
 		}
 		w.Header().Set("Content-Type", "application/octet-stream")
 		w.Header().Set("Trailer", LeftOutTrailer)
-		out := patientWriter{w, http.NewResponseController(w), patience, false}
+		out := patientWriter{to: w, control: http.NewResponseController(w), patience: patience, ending: ending}
+		out.extend()
+		defer context.AfterFunc(ending, out.cut)()
 		left := store.LeftOut(0)
 		switch err := s.Export(&out); {
 		case err == nil, errors.As(err, &left):
@@ -46,18 +53,36 @@ func storeExport(s Store, patience time.Duration) http.Handler {
 	})
 }
 
-// patientWriter gives each write its own time.
+// patientWriter gives each piece its own time.
 type patientWriter struct {
 	to       io.Writer
 	control  *http.ResponseController
 	patience time.Duration
+	ending   context.Context
+	piece    int // bytes of the one under way
 	wrote    bool
 }
 
 func (p *patientWriter) Write(b []byte) (int, error) {
-	p.wrote = true
-	if err := p.control.SetWriteDeadline(time.Now().Add(p.patience)); err != nil {
+	if err := p.ending.Err(); err != nil {
 		return 0, err
 	}
-	return p.to.Write(b)
+	p.wrote = true
+	n, err := p.to.Write(b)
+	if p.piece += n; p.piece >= exportPiece {
+		p.piece = 0
+		p.extend()
+	}
+	return n, err
 }
+
+// extend begins the time of a piece. Where time can't be limited, a test's recorder, it isn't.
+func (p *patientWriter) extend() {
+	_ = p.control.SetWriteDeadline(time.Now().Add(p.patience))
+	if p.ending.Err() != nil { // cut may have come before
+		p.cut()
+	}
+}
+
+// cut ends a write under way, from another goroutine.
+func (p *patientWriter) cut() { _ = p.control.SetWriteDeadline(time.Unix(1, 0)) }

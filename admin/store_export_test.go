@@ -2,6 +2,7 @@ package admin
 
 import (
 	"bytes"
+	"context"
 	"errors"
 	"io"
 	"net"
@@ -29,11 +30,11 @@ func exporting(t *testing.T, patience time.Duration, export func(w io.Writer) er
 const exportPath = "/api/v1/store/export"
 
 func TestStoreExport(t *testing.T) {
-	want := bytes.Repeat([]byte("leto"), 1<<18)
-	at := exporting(t, 200*time.Millisecond, func(w io.Writer) error {
-		for rest := want; len(rest) > 0; rest = rest[1<<16:] {
-			time.Sleep(30 * time.Millisecond) // altogether longer than one write may take
-			if _, err := w.Write(rest[:1<<16]); err != nil {
+	want := bytes.Repeat([]byte("leto"), 1<<20)
+	at := exporting(t, time.Second, func(w io.Writer) error {
+		for rest := want; len(rest) > 0; rest = rest[1<<19:] {
+			time.Sleep(150 * time.Millisecond) // altogether longer than one piece may take
+			if _, err := w.Write(rest[:1<<19]); err != nil {
 				return err
 			}
 		}
@@ -109,31 +110,97 @@ func TestOneStoreExportAtATime(t *testing.T) {
 	}
 }
 
-// TestStuckStoreExport: a peer that reads nothing doesn't hold the store for ever.
-func TestStuckStoreExport(t *testing.T) {
-	ended := make(chan error, 1)
-	at := exporting(t, 100*time.Millisecond, func(w io.Writer) error {
+// endless exports until it fails, and says why.
+func endless(t *testing.T, patience time.Duration) (address string, ended chan error) {
+	ended = make(chan error, 1)
+	return exporting(t, patience, func(w io.Writer) error {
 		for {
-			if _, err := w.Write(make([]byte, 1<<20)); err != nil {
+			if _, err := w.Write(make([]byte, 1<<16)); err != nil {
 				ended <- err
 				return err
 			}
 		}
-	})
+	}), ended
+}
+
+// ask requests an export and reads nothing.
+func ask(t *testing.T, at string) net.Conn {
 	c, err := net.Dial("tcp", at)
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer c.Close()
+	t.Cleanup(func() { c.Close() })
 	if _, err := io.WriteString(c, "GET "+exportPath+" HTTP/1.1\r\nHost: leto\r\n\r\n"); err != nil {
 		t.Fatal(err)
 	}
-	select {
-	case err := <-ended:
-		if e := net.Error(nil); !errors.As(err, &e) || !e.Timeout() {
-			t.Errorf("write = %v, want a time-out", err)
-		}
-	case <-time.After(20 * time.Second):
-		t.Error("it waits on")
+	return c
+}
+
+// TestStuckStoreExport: a peer that reads nothing, or hardly anything, doesn't hold the store for ever.
+func TestStuckStoreExport(t *testing.T) {
+	for name, read := range map[string]func(c net.Conn){
+		"nothing": func(net.Conn) {},
+		"little": func(c net.Conn) {
+			for b := make([]byte, 1000); ; time.Sleep(10 * time.Millisecond) {
+				if _, err := c.Read(b); err != nil {
+					return
+				}
+			}
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			at, ended := endless(t, 300*time.Millisecond)
+			c := ask(t, at)
+			done := make(chan struct{})
+			go func() { defer close(done); read(c) }()
+			select {
+			case err := <-ended:
+				if e := net.Error(nil); !errors.As(err, &e) || !e.Timeout() {
+					t.Errorf("write = %v, want a time-out", err)
+				}
+			case <-time.After(20 * time.Second):
+				t.Error("it waits on")
+			}
+			c.Close()
+			<-done
+		})
 	}
+}
+
+// TestStoreExportAtTheEnd: a stop doesn't wait for a peer that doesn't read.
+func TestStoreExportAtTheEnd(t *testing.T) {
+	ended := make(chan error, 1)
+	began := make(chan struct{}, 1)
+	o := options()
+	o.Store = exportedStore{export: func(w io.Writer) error {
+		for {
+			if _, err := w.Write(make([]byte, 1<<16)); err != nil {
+				ended <- err
+				return err
+			}
+			select {
+			case began <- struct{}{}:
+			default:
+			}
+		}
+	}}
+	s, err := New(o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	served := make(chan error, 1)
+	go func() { served <- s.Serve(l) }()
+	ask(t, l.Addr().String())
+	<-began
+	ctx, cancel := context.WithTimeout(context.Background(), 20*time.Second)
+	defer cancel()
+	if err := s.Shutdown(ctx); err != nil {
+		t.Errorf("shutdown: %v", err)
+	}
+	<-ended
+	<-served
 }
