@@ -6,6 +6,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"net/http"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -126,7 +127,27 @@ func broker(t *testing.T, args ...string) *process {
 			t.Fatalf("leto serve named no addresses:\n%s", p.text())
 		}
 	}
+	p.ready(t)
 	return p
+}
+
+// ready waits until the broker says that it takes clients, which it does once it listens.
+func (p *process) ready(t *testing.T) {
+	t.Helper()
+	client := http.Client{Timeout: patience}
+	defer client.CloseIdleConnections()
+	for deadline := time.Now().Add(patience); ; time.Sleep(5 * time.Millisecond) {
+		answer, err := client.Get("http://" + p.http + "/readyz")
+		if err == nil {
+			answer.Body.Close()
+			if answer.StatusCode == http.StatusOK {
+				return
+			}
+		}
+		if time.Now().After(deadline) {
+			t.Fatalf("leto serve isn't ready, %v:\n%s", err, p.text())
+		}
+	}
 }
 
 func (p *process) text() string {
