@@ -61,9 +61,9 @@ func New(opts Options, store Store) (*Broker, error) {
 	}
 	b.spiller = newSpiller(b, b.limits.MemoryBytes, opts.Spill)
 	b.paging = newBudget(b.limits.MemoryBytes)
+	b.budgets = queue.NewBudgets(b.paging, b.spiller.budget)
+	b.transient = queue.NewBudgets(nil, b.spiller.budget)
 	b.memory = newMemory(b.limits.MemoryBytes, b.paging, b.spiller.budget)
-	b.budgets = queue.NewBudgets(b.paging, b.spiller.budget, b.memory.note)
-	b.transient = queue.NewBudgets(nil, b.spiller.budget, b.memory.note)
 	b.loader = &loader{broker: b, store: store}
 	b.sweeper = newSweeper(b, queue.InStore, nil)
 	b.spiller.sweeper = newSweeper(b, queue.InSpill, b.spiller)

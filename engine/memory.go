@@ -60,15 +60,6 @@ func (m *memory) force(n int64) {
 	}
 }
 
-// note takes or gives back what annotations take that consumers ask for.
-func (m *memory) note(more int64) {
-	if more < 0 {
-		m.free(-more)
-	} else {
-		m.force(more)
-	}
-}
-
 // watch acts on what is used after it has grown.
 func (m *memory) watch(used int64) {
 	if used <= m.tight {

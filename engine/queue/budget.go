@@ -34,25 +34,12 @@ type Budget struct {
 }
 
 // Budgets are those of a queue. They don't change.
-type Budgets struct {
-	of   [homes]*Budget
-	note func(more int64)
-}
+type Budgets struct{ of [homes]*Budget }
 
 // NewBudgets returns the budgets of durable entries and of others, either of which may be nil: there is no limit then.
-// A queue that the store doesn't hold has none of durable ones; all of its entries are others. note is told, under the
-// queue's guard, of the bytes that annotations of entries in memory begin or cease to take: they are no part of the
-// messages. It may be nil.
-func NewBudgets(store, spill *Budget, note func(more int64)) *Budgets {
-	return &Budgets{[homes]*Budget{InStore: store, InSpill: spill}, note}
-}
-
-// note tells of an entry's annotations that they are, 1, or aren't, -1, in memory.
-func (r *ready) note(e *Entry, sign int64) {
-	if e.more == nil || len(e.more.annotations) == 0 || r.budgets == nil || r.budgets.note == nil {
-		return
-	}
-	r.budgets.note(sign * int64(AnnotationBytes(e.more.annotations)))
+// A queue that the store doesn't hold has none of durable ones; all of its entries are others.
+func NewBudgets(store, spill *Budget) *Budgets {
+	return &Budgets{[homes]*Budget{InStore: store, InSpill: spill}}
 }
 
 // Used returns what of Limit is taken. It may be above Limit by what had to be loaded or came back from consumers.

@@ -288,7 +288,6 @@ func (q *Queue) Loaded(load *Load, entries []Arrival, whole bool, now int64, fx 
 		}
 		f.bytes -= int64(a.Message.Size())
 		e := a.entry()
-		r.note(e, 1)
 		if expiry := e.message.Expiry; expiry != 0 {
 			q.expiry.live++
 			if expiry <= now {

@@ -45,9 +45,7 @@ func (q *Queue) ExpireAway(h Home, priority uint8, due []Overdue, now int64, fx 
 				Priority: priority, Spilled: true, From: d.Number, Last: d.Number, Emptied: f.count <= 0,
 			}))
 		}
-		e := d.entry()
-		r.note(e, 1)
-		fx = q.expire(e, fx)
+		fx = q.expire(d.entry(), fx)
 		if f.count <= 0 {
 			q.correct(f, 0)
 			f.load, f.from = nil, f.last+1

@@ -132,7 +132,6 @@ func (q *Queue) add(e *Entry, now int64, fx []Effect) []Effect {
 	m := e.message
 	q.counters.Added++
 	q.bytes += int64(m.Size())
-	q.ready.note(e, 1)
 	if m.Expiry != 0 {
 		q.expiry.live++
 		if m.Expiry <= now {
@@ -158,7 +157,6 @@ func (q *Queue) add(e *Entry, now int64, fx []Effect) []Effect {
 func (q *Queue) gone(e *Entry, why Cause, fx []Effect) []Effect {
 	m := e.message
 	q.bytes -= int64(m.Size())
-	q.ready.note(e, -1)
 	if m.Expiry != 0 {
 		q.expiry.drop()
 	}

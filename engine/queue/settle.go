@@ -44,9 +44,7 @@ func (q *Queue) settle(c *Consumer, e *Entry, o *Outcome, fx []Effect) []Effect 
 		return q.leave(e, EffectDead, CauseRejected, fx)
 	case Modified:
 		if len(o.Annotations) > 0 {
-			q.ready.note(e, -1)
 			e.annotate(o.Annotations)
-			q.ready.note(e, 1)
 		}
 		if o.UndeliverableHere {
 			e.bar(c)

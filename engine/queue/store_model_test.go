@@ -59,7 +59,7 @@ func (s *storeModel) open(x *machine) {
 		}
 	}
 	s.budget, s.spill = draw(), draw()
-	x.q.SetBudgets(NewBudgets(s.budget, s.spill, nil))
+	x.q.SetBudgets(NewBudgets(s.budget, s.spill))
 }
 
 func (s *storeModel) commit(e *modelEntry) {
