@@ -1,4 +1,9 @@
 // What the scenarios share: connections and links of Proton's C++ binding, made blocking.
+//
+// Proton counts references without atomics, and each handle (connection, link, delivery, tracker, source)
+// counts when it is copied or destroyed. So handles stay on the thread of the connection's container: in
+// handlers and in what Peer::run is given. A scenario, on its own thread, has plain values and messages,
+// which are copied whole.
 #pragma once
 
 #include <proton/connection.hpp>
@@ -83,9 +88,9 @@ class Events {
     std::string error;
 };
 
-// Arrived is a delivery and its message.
+// Arrived is a message, and the number by which its receiver knows the delivery.
 struct Arrived {
-    proton::delivery delivery;
+    uint64_t number;
     proton::message message;
 };
 
@@ -97,15 +102,24 @@ struct Raw : proton::delivery {
 
 class Peer;
 
-class Sender : public proton::messaging_handler {
+// Link is what the peer keeps of a sender or receiver.
+class Link : public proton::messaging_handler {
   public:
     Events events;
-    proton::sender link;
+
+    // forget drops the handles.
+    virtual void forget() = 0;
+};
+
+class Sender : public Link {
+  public:
+    proton::sender link; // of the container's thread
     bool open = false, sendable = false;
     std::map<proton::binary, std::string> outcomes;
     Peer& peer;
 
     explicit Sender(Peer& p) : peer(p) {}
+    void forget() override { link = proton::sender(); }
     void on_sender_open(proton::sender& s) override {
         events.tell([&] { link = s, open = true; });
     }
@@ -120,8 +134,14 @@ class Sender : public proton::messaging_handler {
 
     proton::binary post(const proton::message& m);
     void settled(const proton::binary& tag, const std::string& want = "accepted") {
-        events.wait("an outcome", [&] { return outcomes.count(tag) > 0; });
-        ensure(outcomes[tag] == want, outcomes[tag] + " is " + want);
+        std::string outcome;
+        events.wait("an outcome", [&] {
+            auto found = outcomes.find(tag);
+            if (found == outcomes.end()) return false;
+            outcome = found->second;
+            return true;
+        });
+        ensure(outcome == want, outcome + " is " + want);
     }
     void send(const proton::message& m) { settled(post(m)); }
 
@@ -132,22 +152,26 @@ class Sender : public proton::messaging_handler {
     }
 };
 
-class Receiver : public proton::messaging_handler {
+class Receiver : public Link {
   public:
-    Events events;
-    proton::receiver link;
+    proton::receiver link; // of the container's thread
     int opens = 0;
     bool drained = false;
     std::deque<Arrived> arrived;
     Peer& peer;
 
     explicit Receiver(Peer& p) : peer(p) {}
+    void forget() override {
+        deliveries.clear();
+        link = proton::receiver();
+    }
     void on_receiver_open(proton::receiver& r) override {
         events.tell([&] { link = r, opens++; });
     }
     void on_receiver_error(proton::receiver& r) override { events.fail(r.error()); }
     void on_message(proton::delivery& d, proton::message& m) override {
-        events.tell([&] { arrived.push_back(Arrived{d, m}); });
+        deliveries.emplace(++number, d);
+        events.tell([&] { arrived.push_back(Arrived{number, m}); });
     }
     void on_receiver_drain_finish(proton::receiver&) override {
         events.tell([&] { drained = true; });
@@ -155,10 +179,21 @@ class Receiver : public proton::messaging_handler {
     void on_error(const proton::error_condition& e) override { events.fail(e); }
 
     Arrived next() {
-        events.wait("a message", [&] { return !arrived.empty(); });
-        Arrived first = arrived.front();
-        arrived.pop_front();
-        return first;
+        std::deque<Arrived> first;
+        events.wait("a message", [&] {
+            if (!first.empty()) return true;
+            if (arrived.empty()) return false;
+            first.push_back(std::move(arrived.front()));
+            arrived.pop_front();
+            return true;
+        });
+        return first.front();
+    }
+    // idle is whether all that arrived was taken.
+    bool idle() {
+        bool is = false;
+        events.tell([&] { is = arrived.empty(); });
+        return is;
     }
     Arrived receive();
     proton::message accept();
@@ -167,15 +202,17 @@ class Receiver : public proton::messaging_handler {
     std::vector<Arrived> drain(int credit);
     void close();
     void empty() { ensure(drain(10).empty(), "the queue is empty"); }
+
+  private:
+    std::map<uint64_t, proton::delivery> deliveries; // of the container's thread: those that aren't settled
+    uint64_t number = 0;
 };
 
 class Peer : public proton::messaging_handler {
   public:
     explicit Peer(proton::connection_options options = proton::connection_options(), const std::string& id = fresh("container"))
-        : container(*this, id) {
-        container.auto_stop(false); // it would stop before there is a connection
+        : options(options.container_id(id).idle_timeout(proton::duration::FOREVER)), container(*this, id) {
         runner = std::thread([this] { container.run(); });
-        container.connect(std::getenv("LETO_AMQP_URL"), options.container_id(id).idle_timeout(proton::duration::FOREVER));
         try {
             events.wait("the connection", [&] { return opens > 0; });
         } catch (...) {
@@ -185,8 +222,11 @@ class Peer : public proton::messaging_handler {
     }
     ~Peer() { finish(); }
 
+    void on_container_start(proton::container& c) override { c.connect(std::getenv("LETO_AMQP_URL"), options); }
     void on_connection_open(proton::connection& c) override {
-        events.tell([&] { connection = c, queue = &c.work_queue(), opens++; });
+        events.tell([&] {
+            if (opens++ == 0) connection = c, queue = &c.work_queue(); // a connection that comes back is the same
+        });
     }
     void on_connection_close(proton::connection&) override {
         events.tell([&] { closed = true; });
@@ -259,24 +299,34 @@ class Peer : public proton::messaging_handler {
 
     Events events;
     int opens = 0;
-    proton::connection connection;
+    proton::connection connection; // of the container's thread
 
   private:
+    void forget() {
+        for (auto& l : links) l->forget();
+        connection = proton::connection();
+    }
+
+    // finish closes the connection; the container ends with it.
     void finish() {
-        if (queue && !closed) {
-            queue->add([this] { connection.close(); });
-            try {
-                events.wait("the close", [&] { return closed; });
-            } catch (const std::exception&) {
-            }
+        bool ends = queue && queue->add([this] {
+            for (auto& l : links) l->forget();
+            connection.close();
+        });
+        try {
+            if (ends) events.wait("the close", [&] { return closed; });
+        } catch (const std::exception&) {
+            ends = false;
         }
-        container.stop();
+        if (!ends) container.stop();
         runner.join();
+        forget(); // nobody else is left
     }
 
     bool closed = false;
-    proton::work_queue* queue = nullptr;
-    std::vector<std::shared_ptr<proton::messaging_handler>> links;
+    proton::work_queue* queue = nullptr; // as long as there is the connection
+    std::vector<std::shared_ptr<Link>> links;
+    proton::connection_options options;
     proton::container container;
     std::thread runner;
 };
@@ -301,8 +351,10 @@ inline Arrived Receiver::receive() {
 
 inline void Receiver::settle(const Arrived& a, const std::function<void(proton::delivery&)>& how) {
     peer.run([&] {
-        proton::delivery d = a.delivery;
-        how(d);
+        auto kept = deliveries.find(a.number);
+        ensure(kept != deliveries.end(), "the delivery isn't settled yet");
+        how(kept->second);
+        deliveries.erase(kept);
     });
 }
 
@@ -339,6 +391,9 @@ inline std::vector<Arrived> Receiver::drain(int credit) {
 }
 
 inline void Receiver::close() {
-    peer.run([&] { link.close(); });
+    peer.run([&] {
+        deliveries.clear();
+        link.close();
+    });
     peer.fence();
 }
