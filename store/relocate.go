@@ -268,13 +268,13 @@ func (r *relocating) removed() {
 	s := r.store
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	levels := map[entryKey]changes{} // what changes of a level may be long, and nobody can commit meanwhile
+	levels := map[entryKey]pendingFound{} // what changes of a level may be long, and nobody can commit meanwhile
 	kept := r.ready[:0]
 	for _, e := range r.ready {
 		k := entryKey{queue: e.queue, priority: e.priority}
 		c, known := levels[k]
 		if !known {
-			_, c.edits, c.purges, c.whole = s.pending.peek(e.queue, e.priority, 0, 0)
+			_, c.edits, c.purges, c.deleted = s.pending.peek(e.queue, e.priority, 0, 0)
 			levels[k] = c
 		}
 		if c.removes(e.number) {
@@ -287,18 +287,6 @@ func (r *relocating) removed() {
 	}
 	clear(r.ready[len(kept):])
 	r.ready = kept
-}
-
-// changes is what is pending of a level about entries that the index has.
-type changes struct {
-	edits  map[uint64]index.Edit
-	purges []pendingPurge
-	whole  bool // the index has nothing of it any more
-}
-
-func (c *changes) removes(number uint64) bool {
-	return c.whole || c.edits[number].Kind == index.EditRemove ||
-		slices.ContainsFunc(c.purges, func(p pendingPurge) bool { return number >= p.First && number <= p.Last })
 }
 
 // copyParts writes the parts of a body again, and puts the new places into it.

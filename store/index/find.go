@@ -5,19 +5,11 @@ import "github.com/dgraph-io/badger/v4"
 // Find calls f with those of some entries of a level that are there, in ascending order, as are the numbers. The entry
 // is valid during the call. view is a View that is still there.
 func (x *Index) Find(view, queue uint64, priority uint8, numbers []uint64, f func(*Entry)) error {
-	x.mu.Lock()
-	s, known := x.queues[queue]
-	latest := x.view == view && !x.ahead
-	x.mu.Unlock()
-	if !known {
+	l, changed := x.level(view, queue, priority)
+	if l == nil {
 		return nil
 	}
-	for i := range s.Levels {
-		if l := &s.Levels[i]; l.Priority == priority {
-			return x.find(view, queue, l, numbers, l.Overrides > 0 || !latest, f)
-		}
-	}
-	return nil
+	return x.find(view, queue, l, numbers, changed, f)
 }
 
 func (x *Index) find(view, queue uint64, l *Level, numbers []uint64, changed bool, f func(*Entry)) error {

@@ -26,19 +26,28 @@ func overrides(txn *badger.Txn, queue uint64, priority uint8, r *run, f func(num
 // Load calls f with the entries of a level in ascending order of number, from one number on, until it returns false.
 // The entry is valid during the call. view is a View that is still there.
 func (x *Index) Load(view, queue uint64, priority uint8, from uint64, f func(*Entry) bool) error {
+	l, changed := x.level(view, queue, priority)
+	if l == nil {
+		return nil
+	}
+	return x.load(view, queue, l, max(from, l.Head), changed, f)
+}
+
+// level returns that of a queue, nil for none, and whether entries of it may have changed after they were written.
+func (x *Index) level(view, queue uint64, priority uint8) (l *Level, changed bool) {
 	x.mu.Lock()
 	s, known := x.queues[queue]
 	latest := x.view == view && !x.ahead
 	x.mu.Unlock()
 	if !known {
-		return nil
+		return nil, false
 	}
 	for i := range s.Levels {
 		if l := &s.Levels[i]; l.Priority == priority {
-			return x.load(view, queue, l, max(from, l.Head), l.Overrides > 0 || !latest, f)
+			return l, l.Overrides > 0 || !latest
 		}
 	}
-	return nil
+	return nil, false
 }
 
 func (x *Index) load(view, queue uint64, l *Level, from uint64, changed bool, f func(*Entry) bool) error {
