@@ -26,7 +26,13 @@ func (s *Store) apply() {
 		if s.usable() != nil || s.low.Load() {
 			continue
 		}
-		err := s.applyThrough(s.due())
+		window := s.due()
+		if window != 0 {
+			if s.lookAtSpace(); s.low.Load() {
+				continue
+			}
+		}
+		err := s.applyThrough(window)
 		released := s.kept && s.holds.Load() == 0
 		if err == nil && time.Since(last) >= s.o.Checkpoint && (s.applied.window != s.saved.window || released) {
 			if err = s.checkpoint(); err == nil {

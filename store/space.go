@@ -16,21 +16,24 @@ type space struct {
 	noRoom  atomic.Bool // the journal found none for a segment
 
 	mu   sync.Mutex           // guards what follows
-	past [spaceLookback]int64 // what was free at the last looks, the latest last
+	past [spaceLookback]int64 // what was free at the ends of the last intervals, the latest last
+	next time.Time            // when the interval ends
 	said bool                 // that the index waits, since messages are refused
 }
 
 // How the reserve is divided. Badger dies when the device is full, since it writes through memory maps; so messages
 // are refused long before, the index is left alone next, and what removes messages goes on as long as the journal can.
 // But only the index can give space back: so it waits when what it writes at once wouldn't fit, or while somebody else
-// fills the device, and not because there is little.
+// fills the device so fast that it would be full before the index is done with what it has begun; not because there is little.
 const (
 	spaceResume = 5 // quarters of the reserve above which messages are taken again
-	spaceLow    = 2 // quarters below which the index and its checkpoints wait when they must
+	spaceLow    = 2 // quarters below which the index and its checkpoints wait while somebody fills the device
 
 	spaceInterval = 250 * time.Millisecond
-	spaceLookback = 4              // looks
+	spaceLookback = 4              // intervals
 	spaceFall     = indexSpace / 4 // bytes that go in that time when somebody fills the device
+	spaceAhead    = 2              // how many times what went in that time must be free for the index to go on
+	spaceLook     = 20 * time.Millisecond
 )
 
 // measureSpace sets the reserve.
@@ -77,19 +80,32 @@ func (s *Store) roomToClose() bool {
 	return err != nil || free >= indexSpace/2
 }
 
-// watch looks after the room on the device until the store ends.
+// watch looks after the room on the device until the store ends: often while the index has something to write,
+// since that is when a full device is the end of the process.
 func (s *Store) watch() {
-	tick := time.NewTicker(spaceInterval)
+	tick := time.NewTimer(spaceInterval)
 	defer tick.Stop()
-	for {
+	for applied := int64(0); ; {
 		select {
 		case <-s.stop:
 			return
 		case <-tick.C:
-			if free, err := s.o.FS.Free(); err == nil {
-				s.judgeSpace(free)
-			}
 		}
+		s.lookAtSpace()
+		now := s.measure.applies.Load()
+		if now != applied {
+			tick.Reset(spaceLook)
+		} else {
+			tick.Reset(spaceInterval)
+		}
+		applied = now
+	}
+}
+
+// lookAtSpace acts on what is free now.
+func (s *Store) lookAtSpace() {
+	if free, err := s.o.FS.Free(); err == nil {
+		s.judgeSpace(free)
 	}
 }
 
@@ -113,8 +129,8 @@ func (s *Store) judgeSpace(free int64) {
 		s.full.Store(false)
 		s.alarm("store: there is space again: messages are taken")
 	}
-	falling := s.space.look(free)
-	low := free < spaceLow*quarter && (free < indexSpace || falling)
+	fell := s.space.look(free, time.Now())
+	low := free < min(indexSpace, spaceLow*quarter) || fell > spaceFall && free < max(spaceLow*quarter, spaceAhead*fell)
 	if low != s.low.Load() {
 		s.low.Store(low)
 		if low && !s.space.said {
@@ -124,10 +140,14 @@ func (s *Store) judgeSpace(free int64) {
 	}
 }
 
-// look notes what is free and reports whether it has become much less. Under mu.
-func (s *space) look(free int64) (falling bool) {
-	falling = s.past[0]-free > spaceFall
+// look notes what is free and returns how much less that is than it was. Under mu.
+func (s *space) look(free int64, now time.Time) (fell int64) {
+	fell = s.past[0] - free
+	if now.Before(s.next) {
+		return fell
+	}
+	s.next = now.Add(spaceInterval)
 	copy(s.past[:], s.past[1:])
 	s.past[len(s.past)-1] = free
-	return falling
+	return fell
 }
