@@ -1,8 +1,10 @@
 package store
 
 import (
+	"errors"
 	"fmt"
 	"math"
+	"syscall"
 	"time"
 
 	"github.com/letomq/leto/engine"
@@ -120,7 +122,9 @@ func (s *Store) checkpoint() error {
 		return fmt.Errorf("checkpoint: %w", err)
 	}
 	p := position{window: at.window, next: at.next, epoch: s.journal.Epoch(), time: ts, storeID: s.id}
-	if err := p.write(s.o.FS); err != nil {
+	if err := p.write(s.o.FS); errors.Is(err, syscall.ENOSPC) || errors.Is(err, syscall.EDQUOT) {
+		return nil // the one before stands, or this one: both are true until something is freed
+	} else if err != nil {
 		return fmt.Errorf("checkpoint: position: %w", err)
 	}
 	s.saved = p

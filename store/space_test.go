@@ -5,6 +5,7 @@ import (
 	"math/rand/v2"
 	"strings"
 	"sync/atomic"
+	"syscall"
 	"testing"
 	"time"
 
@@ -176,6 +177,52 @@ func TestDeviceFull(t *testing.T) {
 	if err := m.diff(s, false); err != nil {
 		t.Fatal(err)
 	}
+	if err := s.Close(); err != nil {
+		t.Fatal(err)
+	}
+	s = open(t, o)
+	m.check(t, s)
+	if err := s.Close(); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// cramped is a file system that has no room for a new position while it is told so.
+type cramped struct {
+	journal.FS
+	full    atomic.Bool
+	refused atomic.Int64
+}
+
+func (c *cramped) Open(name string, create bool) (journal.File, error) {
+	if name == "position.tmp" && c.full.Load() {
+		c.refused.Add(1)
+		return nil, syscall.ENOSPC
+	}
+	return c.FS.Open(name, create)
+}
+
+// TestNoRoomForPosition has checkpoints find no room for the position: the store goes on, and makes them when there is some.
+func TestNoRoomForPosition(t *testing.T) {
+	o := small(t, t.TempDir())
+	files := &cramped{FS: journal.OS(o.Dir)}
+	o.FS, o.Checkpoint = files, time.Millisecond
+	s := open(t, o)
+	m := newModel()
+	rng := rand.New(rand.NewPCG(4, 4))
+	step := func() {
+		t.Helper()
+		after := m.clone()
+		if err := s.Commit(after.next(rng, load{queues: 3, keep: 2})); err != nil {
+			t.Fatal(err)
+		}
+		m = after
+	}
+	files.full.Store(true)
+	eventually(t, "checkpoints without room", func() bool { step(); return files.refused.Load() > 3 })
+	made := s.Metrics().Checkpoints
+	files.full.Store(false)
+	eventually(t, "checkpoints", func() bool { step(); return s.Metrics().Checkpoints > made+1 })
 	if err := s.Close(); err != nil {
 		t.Fatal(err)
 	}
