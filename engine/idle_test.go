@@ -21,6 +21,7 @@ func (nullStore) Load(engine.QueueID, uint8, uint64, int, int) ([]engine.Stored,
 func (nullStore) Room() bool                                                         { return true }
 func (nullStore) Pick(engine.QueueID, uint8, []uint64, int) ([]engine.Stored, error) { return nil, nil }
 func (nullStore) Expiries() engine.Expiries                                          { return memory.New().Expiries() }
+func (nullStore) Remembered(string, int) ([]engine.DuplicateID, error)               { return nil, nil }
 
 func heap() uint64 {
 	runtime.GC()

@@ -31,6 +31,8 @@ type Store interface {
 	Pick(q QueueID, priority uint8, numbers []uint64, bytes int) ([]Stored, error)
 	// Expiries returns a reader of what expires, which has told nothing yet.
 	Expiries() Expiries
+	// Remembered returns the ids of an address that came last, n at the most, in the order in which they came.
+	Remembered(address string, n int) ([]DuplicateID, error)
 }
 
 // Expiries tells which entries of a store expire. It is used by one goroutine, beside Commit and Load.
@@ -63,7 +65,9 @@ type State struct {
 	Queues     []Definition
 	Summaries  []Summary // of the queues, at the same places
 	LastQueue  QueueID   // highest ever defined
-	LastNumber uint64    // highest ever enqueued, in any queue
+	LastNumber uint64    // highest ever enqueued, in any queue, or remembered with an id
+
+	Remembering []string // addresses that ids are remembered of, in no order
 }
 
 // Definition is a durable queue.
@@ -103,19 +107,30 @@ type Record struct {
 	Annotations []queue.Annotation
 	Message     *queue.Message // enqueue; move: the same payload under what is now its header
 	Definition  *Definition    // define
+	Remembered  *Remembered    // remember, with the message's Number; forget: Address alone
+}
+
+// Remembered says that an address has taken a message with an id. It is passed over if the address has had one since
+// that came with a higher number.
+type Remembered struct {
+	Address string
+	ID      DuplicateID
+	Keep    int // how many ids of the address are kept at least, of those that came last: 1 or more
 }
 
 // RecordKind says what a record states.
 type RecordKind uint8
 
 const (
-	RecordDefine  RecordKind = iota + 1 // there is a queue
-	RecordDelete                        // the queue and all its entries are gone
-	RecordEnqueue                       // the queue has this entry
-	RecordRemove                        // the entry is gone
-	RecordCount                         // the entry has this count and these annotations
-	RecordMove                          // the queue has the entry that another one had, under a new number
-	RecordPurge                         // the entries of one priority from FromNumber to Number are gone
+	RecordDefine   RecordKind = iota + 1 // there is a queue
+	RecordDelete                         // the queue and all its entries are gone
+	RecordEnqueue                        // the queue has this entry
+	RecordRemove                         // the entry is gone
+	RecordCount                          // the entry has this count and these annotations
+	RecordMove                           // the queue has the entry that another one had, under a new number
+	RecordPurge                          // the entries of one priority from FromNumber to Number are gone
+	RecordRemember                       // the address has taken a message with this id
+	RecordForget                         // no id of the address is remembered
 )
 
 // Stored is an entry as the store holds it.

@@ -94,7 +94,8 @@ func (s *Store) applyThrough(window uint64) error {
 	batch := s.pending.collect(window)
 	next := s.pending.position(window)
 	s.mu.Unlock()
-	something := len(batch.Defines)+len(batch.Deletes)+len(batch.Levels)+len(batch.Cells) > 0 ||
+	something := len(batch.Defines)+len(batch.Deletes)+len(batch.Levels)+len(batch.Cells)+len(batch.IDs) > 0 ||
+		batch.NoIDs ||
 		batch.Counters != s.index.Counters()
 	if something {
 		if err := s.index.Apply(batch); err != nil {

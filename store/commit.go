@@ -167,6 +167,10 @@ func (s *Store) encode(records []engine.Record) (parts int64, err error) {
 				w.enqueue(factEnqueue, queue, r.Number, p, w.bodies, r.Count, r.Base)
 			}
 			w.annotations(r.Annotations)
+		case engine.RecordRemember:
+			w.remember(r.Remembered.Address, r.Number, uint64(r.Remembered.Keep), r.Remembered.ID)
+		case engine.RecordForget:
+			w.forget(r.Remembered.Address)
 		default:
 			return parts, fmt.Errorf("record of kind %d", r.Kind)
 		}

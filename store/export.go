@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"math"
 
 	"github.com/letomq/leto/engine"
 	"github.com/letomq/leto/engine/queue"
@@ -83,6 +84,21 @@ func (e *exporter) run() error {
 	if err := e.snap.Cells(func(space uint64, key, value []byte) error {
 		e.w.cell(space, key, value)
 		return e.frame(exportFrame)
+	}); err != nil {
+		return err
+	}
+	if err := e.snap.Remembering(func(address string, keep uint64) error {
+		ids, err := e.snap.Remembered(address)
+		if err != nil {
+			return err
+		}
+		for i := range ids {
+			e.w.remember(address, ids[i].Number, keep, ids[i].Value)
+			if err := e.frame(exportFrame); err != nil {
+				return err
+			}
+		}
+		return nil
 	}); err != nil {
 		return err
 	}
@@ -256,6 +272,10 @@ func (s *Store) importFrame(payload []byte) error {
 				Kind: engine.RecordEnqueue, Queue: engine.QueueID(f.queue), Number: f.number, Message: messages[f.body-1],
 				Count: f.count, Base: f.base, Annotations: annotations,
 			})
+		case factRemember:
+			records = append(records, engine.Record{Kind: engine.RecordRemember, Number: f.number, Remembered: &engine.Remembered{
+				Address: string(f.key), ID: f.id, Keep: int(min(f.keep, math.MaxInt)),
+			}})
 		case factCounters, factCell:
 			if err := s.importState(f); err != nil {
 				return err

@@ -23,6 +23,8 @@ const (
 	factRelocate
 	factRestated
 	factDeleted
+	factRemember
+	factForget
 )
 
 // windowVersion is the version of a window's form.
@@ -46,9 +48,11 @@ type fact struct {
 	bytes   []byte // body: the whole fact
 	at      int    // body: where that stands in the window
 	space   uint64 // cell
-	key     []byte
+	key     []byte // cell; remember and forget: address
 	value   []byte
 	lastNum uint64 // counters
 	lastQ   uint64
 	ranges  []index.Span // purge and deleted
+	id      [16]byte     // remember
+	keep    uint64
 }

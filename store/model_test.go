@@ -19,6 +19,7 @@ type model struct {
 	last   uint64
 	lastQ  engine.QueueID
 	made   uint64
+	ids    map[string][]engine.DuplicateID
 }
 
 type modelQueue struct {
@@ -30,6 +31,7 @@ func newModel() *model { return &model{queues: map[engine.QueueID]*modelQueue{}}
 
 func (m *model) clone() *model {
 	c := *m
+	c.ids = maps.Clone(m.ids)
 	c.queues = map[engine.QueueID]*modelQueue{}
 	for id, q := range m.queues {
 		c.queues[id] = &modelQueue{q.definition, maps.Clone(q.entries)}
@@ -42,6 +44,9 @@ func (m *model) apply(records []engine.Record) {
 		r := &records[i]
 		q := m.queues[r.Queue]
 		switch r.Kind {
+		case engine.RecordRemember, engine.RecordForget:
+			m.remember(r)
+			continue
 		case engine.RecordDefine:
 			if q == nil {
 				q = &modelQueue{entries: map[uint64]engine.Stored{}}
@@ -160,6 +165,7 @@ func (m *model) next(r *rand.Rand, l load) []engine.Record {
 			})
 		}
 	}
+	m.identify(r, add)
 	return records
 }
 
@@ -188,6 +194,9 @@ func (m *model) check(t testing.TB, s *store.Store) {
 // is pending.
 func (m *model) diff(s *store.Store, summaries bool) error {
 	state, err := s.Recover()
+	if err == nil {
+		err = m.diffIDs(s)
+	}
 	if err != nil {
 		return err
 	}

@@ -20,6 +20,8 @@ type pending struct {
 	bytes    int64 // of the windows
 	counters index.Counters
 	cells    []pendingCell
+	ids      map[string]*pendingIDs
+	noIDs    uint64   // the window that says that no address has ids but what is in ids, 0: none
 	timed    bool     // some entry expires
 	rebuild  *rebuild // set while the index is made anew
 
@@ -86,7 +88,7 @@ type pendingPurge struct {
 }
 
 func newPending(x *index.Index) *pending {
-	p := &pending{index: x, queues: map[uint64]struct{}{}, shelves: map[uint64]*shelf{}, counters: x.Counters()}
+	p := &pending{index: x, queues: map[uint64]struct{}{}, shelves: map[uint64]*shelf{}, ids: map[string]*pendingIDs{}, counters: x.Counters()}
 	return p
 }
 
@@ -130,7 +132,7 @@ facts:
 	for w.next() {
 		f := &w.fact
 		switch f.kind {
-		case factEnqueue, factRelocate, factMove, factRemove, factCount:
+		case factEnqueue, factRelocate, factMove, factRemove, factCount, factRemember:
 			entries++
 		}
 		switch f.kind {
@@ -177,6 +179,13 @@ facts:
 			p.cells = append(p.cells, pendingCell{
 				index.Cell{Space: f.space, Key: slices.Clone(f.key), Value: slices.Clone(f.value)}, r.Index,
 			})
+		case factRemember:
+			p.counters.LastNumber = max(p.counters.LastNumber, f.number)
+			if err := p.remember(f, r.Index); err != nil {
+				w.err = err
+			}
+		case factForget:
+			p.forget(string(f.key), r.Index)
 		case factDeleted:
 		default:
 			w.err = fmt.Errorf("fact of kind %d isn't known to this version", f.kind)
@@ -369,6 +378,7 @@ func (p *pending) collect(window uint64) *index.Batch {
 		}
 		b.Cells = append(b.Cells, p.cells[i].Cell)
 	}
+	p.collectIDs(b, window)
 	for queue, s := range p.shelves {
 		switch {
 		case s.deleted != 0:
@@ -489,6 +499,7 @@ func (p *pending) applied(window uint64) {
 		n++
 	}
 	p.cells = slices.Delete(p.cells, 0, n)
+	p.appliedIDs(window)
 	n = 0
 	for n < len(p.windows) && p.windows[n].index <= window {
 		p.bytes -= p.windows[n].bytes

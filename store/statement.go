@@ -116,12 +116,35 @@ func (st *restating) write() error {
 	}); err != nil {
 		return err
 	}
+	if err := st.ids(); err != nil {
+		return err
+	}
 	for _, queue := range st.queues {
 		if err := st.queue(queue); err != nil {
 			return err
 		}
 	}
 	return nil
+}
+
+// ids restates which ids of messages are remembered, and that there are no others.
+func (st *restating) ids() error {
+	x := st.store.index
+	st.w.forget("")
+	return x.Remembering(func(address string, keep uint64) error {
+		ids, err := x.Remembered(x.View(), address, math.MaxInt)
+		if err != nil {
+			return err
+		}
+		for i := range ids {
+			st.read += int64(len(ids[i].Value))
+			st.w.remember(address, ids[i].Number, keep, ids[i].Value)
+			if err := st.flushLarge(); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
 }
 
 // queue restates which entries a queue doesn't have, and what changed of those it has.

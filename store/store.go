@@ -178,6 +178,12 @@ func (s *Store) Recover() (engine.State, error) {
 		}
 		counters := s.index.Counters()
 		state = engine.State{LastNumber: counters.LastNumber, LastQueue: engine.QueueID(counters.LastQueue)}
+		if err := s.index.Remembering(func(address string, _ uint64) error {
+			state.Remembering = append(state.Remembering, address)
+			return nil
+		}); err != nil {
+			return err
+		}
 		return s.index.Definitions(func(id uint64, value []byte) error {
 			d, err := decodeDefinition(id, value)
 			if err != nil {

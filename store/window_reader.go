@@ -78,6 +78,11 @@ func (w *windowReader) next() bool {
 		f.number = r.uvarint()
 	case factDeleted:
 		f.ranges = r.spans(f.ranges[:0])
+	case factRemember:
+		f.number, f.keep, f.key = r.uvarint(), r.uvarint(), r.string()
+		copy(f.id[:], r.bytes(uint64(len(f.id))))
+	case factForget:
+		f.key = r.string()
 	default:
 		w.err = fmt.Errorf("%w: fact of kind %d at %d of a window", errMalformed, f.kind, at)
 		return false

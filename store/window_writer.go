@@ -165,6 +165,20 @@ func (w *windowWriter) deleted(ranges []index.Span) {
 	w.spans(ranges)
 }
 
+// remember says that an address has taken a message with an id.
+func (w *windowWriter) remember(address string, number, keep uint64, id [16]byte) {
+	w.begin(factRemember, number)
+	w.uvarint(keep)
+	w.b = appendString(w.b, address)
+	w.b = append(w.b, id[:]...)
+}
+
+// forget says that no id of an address is remembered, of any for the empty one.
+func (w *windowWriter) forget(address string) {
+	w.b = append(w.b, byte(factForget))
+	w.b = appendString(w.b, address)
+}
+
 func (w *windowWriter) spans(ranges []index.Span) {
 	w.uvarint(uint64(len(ranges)))
 	end := uint64(0)

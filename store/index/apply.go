@@ -108,6 +108,16 @@ func (a *applying) apply(b *Batch) error {
 			return err
 		}
 	}
+	if b.NoIDs {
+		if err := a.forgetAll(); err != nil {
+			return fmt.Errorf("index: forget ids: %w", err)
+		}
+	}
+	for _, ids := range b.IDs {
+		if err := a.remember(ids); err != nil {
+			return err
+		}
+	}
 	return a.finish(b.Counters)
 }
 

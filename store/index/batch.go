@@ -11,7 +11,9 @@ type Batch struct {
 	Deletes  []uint64 // queues that are gone, with all that they have
 	Levels   []*LevelBatch
 	Cells    []Cell
-	Counters Counters // what is lower than the index has it counts as that
+	IDs      []*IDBatch // one for each address
+	NoIDs    bool       // no address has ids but those of IDs
+	Counters Counters   // what is lower than the index has it counts as that
 }
 
 // Cell is a value under a key; an empty value removes it.

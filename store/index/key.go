@@ -9,6 +9,8 @@ const (
 	tableOverride = 'o' // queue, level, number
 	tableExpiry   = 'e' // time, queue, level, last number of a run
 	tableSummary  = 's'
+	tableIDs      = 'u' // address, number of the last one
+	tableAddress  = 'a' // address
 	tableCell     = 'c'
 	tableSegment  = 'b'
 	tableCounters = 'x'

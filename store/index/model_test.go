@@ -323,7 +323,7 @@ func copyFiles(t *testing.T, dir string) string {
 // spoil lets keys be anything, as if a crash had kept some of the commits since the checkpoint and lost others.
 func spoil(t *testing.T, x *Index, r *rand.Rand) {
 	var keys [][]byte
-	for _, table := range []byte{tableQueue, tableRun, tableOverride, tableExpiry, tableSummary, tableSegment, tableCounters} {
+	for _, table := range []byte{tableQueue, tableRun, tableOverride, tableExpiry, tableSummary, tableIDs, tableAddress, tableSegment, tableCounters} {
 		if err := x.scanAt(x.ts, []byte{table}, func(key, _ []byte) error {
 			keys = append(keys, slices.Clone(key))
 			return nil

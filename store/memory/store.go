@@ -14,9 +14,16 @@ type Store struct {
 	queues map[engine.QueueID]*entries
 	state  engine.State // without Queues and Summaries
 	times  timetable
+	ids    map[string][]remembered
 }
 
 var _ engine.Store = (*Store)(nil)
+
+// remembered is an id of an address.
+type remembered struct {
+	number uint64
+	id     engine.DuplicateID
+}
 
 // New returns an empty store.
 func New() *Store { return &Store{} }
@@ -30,6 +37,9 @@ func (s *Store) Recover() (engine.State, error) {
 		state.Queues = append(state.Queues, q.definition)
 	}
 	slices.SortFunc(state.Queues, func(a, b engine.Definition) int { return cmp.Compare(a.ID, b.ID) })
+	for address := range s.ids {
+		state.Remembering = append(state.Remembering, address)
+	}
 	for _, d := range state.Queues {
 		state.Summaries = append(state.Summaries, s.queues[d.ID].summary())
 	}
@@ -58,6 +68,12 @@ func (s *Store) apply(r *engine.Record) {
 		}
 		s.queues[r.Queue].definition = *r.Definition
 		s.state.LastQueue = max(s.state.LastQueue, r.Queue)
+		return
+	case engine.RecordRemember:
+		s.remember(r.Number, r.Remembered)
+		return
+	case engine.RecordForget:
+		delete(s.ids, r.Remembered.Address)
 		return
 	case engine.RecordDelete:
 		if q := s.queues[r.Queue]; q != nil {
@@ -93,6 +109,31 @@ func (s *Store) apply(r *engine.Record) {
 			e.Count, e.Base, e.Annotations = r.Count, r.Base, r.Annotations
 		}
 	}
+}
+
+func (s *Store) remember(number uint64, r *engine.Remembered) {
+	ids := s.ids[r.Address]
+	if n := len(ids); n > 0 && ids[n-1].number >= number {
+		return
+	}
+	if s.ids == nil {
+		s.ids = map[string][]remembered{}
+	}
+	s.ids[r.Address] = append(ids[max(len(ids)+1-r.Keep, 0):], remembered{number, r.ID})
+	s.state.LastNumber = max(s.state.LastNumber, number)
+}
+
+// Remembered returns the ids of an address that came last.
+func (s *Store) Remembered(address string, n int) ([]engine.DuplicateID, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	ids := s.ids[address]
+	ids = ids[max(len(ids)-max(n, 0), 0):]
+	found := make([]engine.DuplicateID, len(ids))
+	for i := range ids {
+		found[i] = ids[i].id
+	}
+	return found, nil
 }
 
 // Room reports that there is always room.

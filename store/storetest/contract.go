@@ -41,6 +41,10 @@ func Run(t *testing.T, open func(t *testing.T) Store) {
 		{"what expires is told in order of time", testExpiries},
 		{"what has gone doesn't expire", testExpiriesGone},
 		{"what comes later expires as well", testExpiriesLater},
+		{"ids are remembered", testRemember},
+		{"ids are known by the number of their message", testRememberAgain},
+		{"ids are forgotten", testForget},
+		{"many ids come and go", testManyIDs},
 		{"load runs beside commit", testConcurrent},
 		{"many entries come and go", testChurn},
 	} {
