@@ -1,6 +1,10 @@
 package amqp
 
-import "github.com/letomq/leto/codec"
+import (
+	"bytes"
+
+	"github.com/letomq/leto/codec"
+)
 
 // sweep works through the range of a disposition, one event at a time.
 type sweep struct {
@@ -50,7 +54,7 @@ func (c *Conn) sweepNext() *Event {
 		switch {
 		case d.terminal || d.link.dropped:
 			continue // a terminal state is final: only the settlement was due
-		case !w.settled:
+		case !w.settled && !w.state.Transactional: // what a transaction is to bring may still change
 			d.terminal = true
 			s.outgoing.set(id, d)
 		}
@@ -81,6 +85,16 @@ func (s *Session) senderDisposed(first, last uint32, p *codec.Disposition) {
 // Dispose gives an incoming delivery its outcome. On a link that settles
 // second the delivery stays until the sender has settled it [2.6.12].
 func (s *Session) Dispose(id uint32, outcome codec.Outcome) {
+	s.dispose(id, codec.DeliveryState{Outcome: outcome})
+}
+
+// DisposeIn is Dispose for a delivery posted under a transaction: the outcome
+// is the one it will have when that commits [4.4.1]. txn must stay as it is.
+func (s *Session) DisposeIn(txn []byte, id uint32, outcome codec.Outcome) {
+	s.dispose(id, codec.DeliveryState{Transactional: true, TxnID: txn, Outcome: outcome})
+}
+
+func (s *Session) dispose(id uint32, state codec.DeliveryState) {
 	d, ok := s.incoming.get(id)
 	if !ok || d.terminal || s.endSent {
 		return
@@ -92,7 +106,7 @@ func (s *Session) Dispose(id uint32, outcome codec.Outcome) {
 		d.terminal = true
 		s.incoming.set(id, d)
 	}
-	s.settling.add(s, codec.RoleReceiver, id, outcome, settle)
+	s.settling.add(s, codec.RoleReceiver, id, &state, settle)
 	s.wantFlush()
 }
 
@@ -102,7 +116,7 @@ func (s *Session) Settle(id uint32, outcome codec.Outcome) {
 	if s.endSent || !s.outgoing.remove(id) {
 		return
 	}
-	s.settled.add(s, codec.RoleSender, id, outcome, true)
+	s.settled.add(s, codec.RoleSender, id, &codec.DeliveryState{Outcome: outcome}, true)
 	s.wantFlush()
 }
 
@@ -113,17 +127,17 @@ type ranges struct {
 	first   uint32
 	last    uint32
 	settled bool
-	outcome codec.Outcome
+	state   codec.DeliveryState
 }
 
-func (r *ranges) add(s *Session, role codec.Role, id uint32, outcome codec.Outcome, settled bool) {
-	if r.open && id == r.last+1 && r.settled == settled && uniform(&outcome) && alike(&r.outcome, &outcome) {
+func (r *ranges) add(s *Session, role codec.Role, id uint32, state *codec.DeliveryState, settled bool) {
+	if r.open && id == r.last+1 && r.settled == settled && uniform(&state.Outcome) && alike(&r.state, state) {
 		r.last = id
 		return
 	}
 	r.flush(s, role)
-	*r = ranges{open: true, first: id, last: id, settled: settled, outcome: outcome}
-	if !uniform(&outcome) {
+	*r = ranges{open: true, first: id, last: id, settled: settled, state: *state}
+	if !uniform(&state.Outcome) {
 		r.flush(s, role)
 	}
 }
@@ -131,7 +145,7 @@ func (r *ranges) add(s *Session, role codec.Role, id uint32, outcome codec.Outco
 // uniform outcomes carry nothing of their own: many may share a frame.
 func uniform(o *codec.Outcome) bool {
 	switch o.Kind {
-	case codec.StateAccepted, codec.StateReleased:
+	case codec.StateNone, codec.StateAccepted, codec.StateReleased:
 		return true
 	case codec.StateRejected:
 		return o.Error == nil
@@ -141,9 +155,10 @@ func uniform(o *codec.Outcome) bool {
 	return false
 }
 
-// alike compares two outcomes that are uniform.
-func alike(a, b *codec.Outcome) bool {
-	return a.Kind == b.Kind && a.DeliveryFailed == b.DeliveryFailed && a.UndeliverableHere == b.UndeliverableHere
+// alike compares two states whose outcomes are uniform.
+func alike(a, b *codec.DeliveryState) bool {
+	return a.Kind == b.Kind && a.DeliveryFailed == b.DeliveryFailed && a.UndeliverableHere == b.UndeliverableHere &&
+		a.Transactional == b.Transactional && bytes.Equal(a.TxnID, b.TxnID)
 }
 
 func (r *ranges) flush(s *Session, role codec.Role) {
@@ -152,8 +167,7 @@ func (r *ranges) flush(s *Session, role codec.Role) {
 	}
 	r.open = false
 	p := &s.conn.outDisposition
-	*p = codec.Disposition{Role: role, First: r.first, Last: codec.Some(r.last), Settled: r.settled}
-	p.State.Outcome = r.outcome
+	*p = codec.Disposition{Role: role, First: r.first, Last: codec.Some(r.last), Settled: r.settled, State: r.state}
 	s.conn.write(s.channel, p)
 }
 

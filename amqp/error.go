@@ -34,6 +34,10 @@ const (
 	ConditionTransferLimitExceeded codec.Symbol = "amqp:link:transfer-limit-exceeded"
 	ConditionMessageSizeExceeded   codec.Symbol = "amqp:link:message-size-exceeded"
 	ConditionStolen                codec.Symbol = "amqp:link:stolen"
+
+	ConditionUnknownTransaction    codec.Symbol = "amqp:transaction:unknown-id"
+	ConditionTransactionRolledBack codec.Symbol = "amqp:transaction:rollback"
+	ConditionTransactionTimeout    codec.Symbol = "amqp:transaction:timeout"
 )
 
 // Error is why an endpoint was ended: by the peer, or by us over a fault of the peer.

@@ -24,7 +24,7 @@ const (
 	EventAttached
 	// EventDetached: the peer detached Link (Closed, Err). Answer with Link.Detach.
 	EventDetached
-	// EventLinkFailed: we detached Link over a fault of the peer (Err).
+	// EventLinkFailed: we detached Link over a fault of the peer (Err). State is set when a transfer led to it.
 	EventLinkFailed
 	// EventFlow: the credit of a sending Link changed, or drain was asked for.
 	EventFlow
@@ -56,6 +56,10 @@ type Event struct {
 	Settled       bool
 	MessageFormat uint32
 	State         *codec.DeliveryState
+
+	// TxnID is the transaction under which a flow asks the sender of the link
+	// to acquire from now on [4.4.3]; nil: it doesn't speak of that.
+	TxnID []byte
 
 	Ref  any
 	RefN uint64

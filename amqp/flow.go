@@ -50,7 +50,10 @@ func (l *Link) receiverFlowed(p *codec.Flow) {
 	if l.queue.len() > 0 {
 		l.startSending()
 	}
-	l.emit(EventFlow)
+	ev := l.emit(EventFlow)
+	if txn, ok := p.Properties.Get("txn-id"); ok {
+		ev.TxnID, _ = txn.([]byte)
+	}
 }
 
 // senderFlowed adopts the sender's count, unless a delivery is on its way: some
@@ -191,16 +194,22 @@ func (s *Session) flush() {
 	}
 }
 
+// WriteOutcomes writes the outcomes and flows that are owed by now, so that
+// they stand before what is written next on whatever session.
+func (c *Conn) WriteOutcomes() {
+	for _, s := range c.due {
+		s.flushDue = false
+		s.flush()
+	}
+	clear(c.due)
+	c.due = c.due[:0]
+}
+
 // flushSessions writes what the sessions owe, then transfers up to the output
 // limit; sessions take turns.
 func (c *Conn) flushSessions() {
 	for len(c.due) > 0 || len(c.pumping) > 0 {
-		for _, s := range c.due {
-			s.flushDue = false
-			s.flush()
-		}
-		clear(c.due)
-		c.due = c.due[:0]
+		c.WriteOutcomes()
 		if len(c.pumping) == 0 || len(c.out) >= c.cfg.OutputLimit {
 			return
 		}

@@ -46,6 +46,9 @@ func (s *Session) onTransfer(p *codec.Transfer, payload []byte) {
 		s.fail(ConditionNotAllowed, "transfer: the peer is the receiver of link %q", l.Name)
 	default:
 		l.receive(p, payload)
+		if l.detachSent { // the shell has to know the transaction that lacks this delivery
+			s.conn.events[len(s.conn.events)-1].State = &p.State
+		}
 	}
 }
 

@@ -33,9 +33,10 @@ type Link struct {
 	drainedBehind  bool // the shell has answered the drain; the flow waits for queued transfers
 	available      uint32
 	queue          fifo
-	outStarted     bool // queue's head has frames on the wire
-	outSent        int  // bytes of queue's head on the wire
-	sendingDue     bool // in session.sending
+	outStarted     bool   // queue's head has frames on the wire
+	outID          uint32 // its delivery-id
+	outSent        int    // bytes of queue's head on the wire
+	sendingDue     bool   // in session.sending
 	peerMaxMessage uint64
 
 	// receiving
@@ -176,6 +177,7 @@ func (s *Session) onAttachReply(l *Link, p *codec.Attach) {
 type Terms struct {
 	Source              *codec.Source
 	Target              *codec.Target
+	Coordinator         *codec.Coordinator // in the target's place [4.5.1]
 	SndSettleMode       uint8
 	RcvSettleMode       uint8
 	MaxMessageSize      uint64
@@ -227,6 +229,7 @@ func (l *Link) sendAttach(t Terms) {
 		RcvSettleMode:       t.RcvSettleMode,
 		Source:              t.Source,
 		Target:              t.Target,
+		Coordinator:         t.Coordinator,
 		MaxMessageSize:      t.MaxMessageSize,
 		OfferedCapabilities: t.OfferedCapabilities,
 		DesiredCapabilities: t.DesiredCapabilities,

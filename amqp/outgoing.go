@@ -16,6 +16,9 @@ type Sending struct {
 	Head, Body []byte
 	Format     uint32
 	Settled    bool
+	// TxnID is the transaction under which the message was acquired [4.4.3];
+	// nil: none. It must stay as it is.
+	TxnID []byte
 	// Ref and RefN come back with the delivery's outcome.
 	Ref  any
 	RefN uint64
@@ -28,7 +31,8 @@ type sent struct {
 	link     *Link
 	ref      any
 	refN     uint64
-	terminal bool // the receiver's outcome arrived, our settlement is due
+	txn      []byte // under which it was acquired, while that isn't discharged
+	terminal bool   // the receiver's outcome arrived, our settlement is due
 }
 
 // fifo is a queue of deliveries waiting for a window, credit or output space.
@@ -89,11 +93,7 @@ func (l *Link) TakeBack() (Sending, bool) {
 
 // Queued returns how many deliveries given to Send have no frame on the wire yet.
 func (l *Link) Queued() int {
-	n := l.queue.len()
-	if l.outStarted {
-		n--
-	}
-	return n
+	return l.queue.len() - l.started()
 }
 
 // Send sends one delivery, now or when windows allow; the order of calls is
@@ -191,6 +191,9 @@ func (l *Link) sendFrame() {
 		t.MessageFormat = codec.Some(m.Format)
 		t.Settled = codec.Some(m.Settled)
 	}
+	if m.TxnID != nil {
+		t.State.Transactional, t.State.TxnID = true, m.TxnID
+	}
 	c.out = codec.BeginFrame(c.out, codec.FrameAMQP, s.channel)
 	body := len(c.out)
 	c.out = t.Append(c.out)
@@ -208,11 +211,11 @@ func (l *Link) sendFrame() {
 	s.window.sent()
 
 	if !l.outStarted {
-		l.outStarted = true
+		l.outStarted, l.outID = true, s.nextDeliveryID
 		l.deliveryCount++
 		l.credit--
 		if !m.Settled {
-			s.outgoing.put(s.nextDeliveryID, sent{link: l, ref: m.Ref, refN: m.RefN})
+			s.outgoing.put(s.nextDeliveryID, sent{link: l, ref: m.Ref, refN: m.RefN, txn: m.TxnID})
 		}
 		s.nextDeliveryID++
 	}

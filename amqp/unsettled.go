@@ -178,18 +178,24 @@ func (u *unsettled[T]) next(from, last uint32) (uint32, bool) {
 	return 0, false
 }
 
-// removeIf takes out the entries that gone approves of.
-func (u *unsettled[T]) removeIf(gone func(T) bool) {
+// each calls f with every entry, in no order; f may set or remove the entry.
+func (u *unsettled[T]) each(f func(uint32, T)) {
 	for id, v := range u.aside {
-		if gone(v) {
-			u.remove(id)
-		}
+		f(id, v)
 	}
 	from, n := u.base, u.span
 	for i := range n {
-		id := from + i
-		if v, ok := u.get(id); ok && gone(v) {
-			u.remove(id)
+		if v, ok := u.get(from + i); ok {
+			f(from+i, v)
 		}
 	}
+}
+
+// removeIf takes out the entries that gone approves of.
+func (u *unsettled[T]) removeIf(gone func(T) bool) {
+	u.each(func(id uint32, v T) {
+		if gone(v) {
+			u.remove(id)
+		}
+	})
 }

@@ -59,16 +59,11 @@ func (q *boundQueue) carryOut(fx []queue.Effect, o *Outcome) aftermath {
 			f.Consumer.Tag.(*Consumer).sink.Drained()
 		case queue.EffectCounted:
 			if q.holds(f.Message) {
-				records = append(records, Record{
-					Kind: RecordCount, Queue: q.id, Number: f.Entry.Number(), Priority: f.Entry.Priority(),
-					Count: f.Entry.Count(), Base: f.Entry.Base(), Annotations: f.Entry.Annotations(),
-				})
+				records = append(records, q.counted(f.Entry))
 			}
 		case queue.EffectGone:
 			if f.Cause != queue.CauseFinished && !q.deleted && q.holds(f.Message) {
-				records = append(records, Record{
-					Kind: RecordRemove, Queue: q.id, Number: f.Entry.Number(), Priority: f.Entry.Priority(),
-				})
+				records = append(records, q.removed(f.Entry))
 			}
 			q.broker().memory.release(f.Message)
 		case queue.EffectDead:
@@ -113,6 +108,19 @@ func (q *boundQueue) carryOut(fx []queue.Effect, o *Outcome) aftermath {
 	}
 	after.empty = q.reapable && q.core.Empty()
 	return after
+}
+
+// counted returns the record of an entry's count and annotations.
+func (q *boundQueue) counted(e *queue.Entry) Record {
+	return Record{
+		Kind: RecordCount, Queue: q.id, Number: e.Number(), Priority: e.Priority(),
+		Count: e.Count(), Base: e.Base(), Annotations: e.Annotations(),
+	}
+}
+
+// removed returns the record of an entry that is gone.
+func (q *boundQueue) removed(e *queue.Entry) Record {
+	return Record{Kind: RecordRemove, Queue: q.id, Number: e.Number(), Priority: e.Priority()}
 }
 
 // arm has the keeper call for the next expiry. An earlier call than needed does no harm.

@@ -30,6 +30,7 @@ type Broker struct {
 	observer      Observer
 	clock         func() time.Time
 	lastQueue     atomic.Uint64 // QueueID given last
+	staged        atomic.Int64  // bytes of the memory budget that open transactions hold
 
 	randMu sync.Mutex
 	rand   io.Reader

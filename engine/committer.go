@@ -57,19 +57,28 @@ type step struct {
 	annotations []queue.Annotation
 	source      *boundQueue
 	entry       *queue.Entry
-	from, to    int // the records of the window that belong to it
+	reason      string     // stepDrop
+	discharge   *discharge // stepDischarge
+	from, to    int        // the records of the window that belong to it
 }
 
 // stored reports whether records belong to the step.
 func (s *step) stored() bool { return s.to > s.from }
 
+// refusable reports whether a full store refuses the step: it brings new messages.
+func (s *step) refusable() bool {
+	return s.kind == stepPublish || s.kind == stepDischarge && s.discharge.brings
+}
+
 type stepKind uint8
 
 const (
-	stepPublish stepKind = iota + 1 // a message becomes visible and is confirmed
-	stepMove                        // a message becomes visible elsewhere and leaves its source
-	stepSettled                     // a settlement is confirmed
-	stepSync                        // somebody waits
+	stepPublish   stepKind = iota + 1 // a message becomes visible and is confirmed
+	stepMove                          // a message becomes visible elsewhere and leaves its source
+	stepDrop                          // a message leaves its source for nowhere; in a discharge only
+	stepDischarge                     // a transaction is carried out and confirmed
+	stepSettled                       // a settlement is confirmed
+	stepSync                          // somebody waits
 )
 
 // waiter is the sink of a stepSync.
@@ -217,6 +226,9 @@ func (w *window) cut(maxBytes int64) (piece window) {
 			if m := w.steps[steps].message; m != nil {
 				bytes += int64(m.Size())
 			}
+			if d := w.steps[steps].discharge; d != nil {
+				bytes += d.bytes
+			}
 		}
 		for ; n < end; n++ {
 			bytes += record + int64(queue.AnnotationBytes(w.records[n].Annotations))
@@ -236,7 +248,7 @@ func (c *committer) commit(w *window) (full bool, err error) {
 	rest := make([]Record, 0, len(w.records))
 	next := 0
 	for i := range w.steps {
-		if s := &w.steps[i]; s.kind == stepPublish && s.stored() {
+		if s := &w.steps[i]; s.refusable() && s.stored() {
 			rest = append(rest, w.records[next:s.from-w.base]...)
 			next = s.to - w.base
 		}
@@ -310,7 +322,7 @@ const batchMax = 64
 // error all that has records.
 func (w *window) carryOut(full bool, err error) {
 	lost := func(s *step) bool {
-		return s.stored() && (err != nil || full && s.kind == stepPublish) || err != nil && s.kind >= stepSettled
+		return s.stored() && (err != nil || full && s.refusable()) || err != nil && s.kind >= stepDischarge
 	}
 	for steps := w.steps; len(steps) > 0; {
 		n := 1
@@ -318,6 +330,8 @@ func (w *window) carryOut(full bool, err error) {
 		switch {
 		case lost(s):
 			s.giveUp(err)
+		case s.kind == stepDischarge:
+			s.discharge.carryOut()
 		case s.kind >= stepSettled:
 			s.sink.Settled(s.ticket)
 		case s.kind == stepMove:
@@ -351,6 +365,9 @@ func (s *step) giveUp(err error) {
 		return
 	case stepSettled:
 		s.sink.Unsettled(s.ticket)
+		return
+	case stepDischarge:
+		s.discharge.giveUp(err)
 		return
 	default:
 		return

@@ -64,6 +64,22 @@ func deathReason(cause queue.Cause, o *Outcome, attempts uint32) string {
 // depart moves an entry to where dead or expired messages go, or drops it. The entry stays leaving in q until the
 // move holds. It must not be called under a guard.
 func (q *boundQueue) depart(d departure) {
+	moved, targets, drop := q.bound(d)
+	if len(targets) == 0 {
+		q.drop(d, drop)
+		return
+	}
+	if q.enterMove(d, moved, targets) {
+		return
+	}
+	for _, t := range targets { // the broker is closing, or its store has failed: the entry stays where it is stored
+		t.forgo(moved)
+	}
+}
+
+// bound returns what of an entry that is leaving goes where: it is reserved there. Without targets it is to be dropped,
+// and why.
+func (q *boundQueue) bound(d departure) (moved *queue.Message, targets []*boundQueue, why string) {
 	settings := q.address.settings
 	to := settings.ExpiryAddress
 	drop := DropExpired
@@ -74,20 +90,17 @@ func (q *boundQueue) depart(d departure) {
 		}
 	}
 	if to == "" {
-		q.drop(d, drop)
-		return
+		return nil, nil, drop
 	}
 	n, err := parseName(to, RoutingUnset)
 	if err != nil {
-		q.drop(d, DropNoQueue)
-		return
+		return nil, nil, DropNoQueue
 	}
 	if !d.expired && n.address == q.address.name {
 		// It would come back to where it was rejected, and for a program that clears the queue by rejecting, for ever.
-		q.drop(d, DropLoop)
-		return
+		return nil, nil, DropLoop
 	}
-	moved := d.message.Moved(n.address)
+	moved = d.message.Moved(n.address)
 	for range 3 { // a queue may be deleted between finding it and reserving it
 		a := q.broker().departed(n)
 		if a == nil {
@@ -99,16 +112,10 @@ func (q *boundQueue) depart(d departure) {
 		}
 		q.broker().memory.force(cost(moved, len(picked)))
 		if targets := reserve(picked, moved); len(targets) > 0 {
-			if q.enterMove(d, moved, targets) {
-				return
-			}
-			for _, t := range targets {
-				t.forgo(moved)
-			}
-			return // the broker is closing, or its store has failed: the entry stays where it is stored
+			return moved, targets, ""
 		}
 	}
-	q.drop(d, DropNoQueue)
+	return nil, nil, DropNoQueue
 }
 
 // departed returns the address that dead or expired messages go to. It is made when there is none, whatever
@@ -199,6 +206,12 @@ func (q *boundQueue) drop(d departure, reason string) {
 	after := q.finish(d.entry)
 	q.guard.leave()
 	q.after(&after, nil)
+	q.dropped(number, reason)
+}
+
+// dropped tells that an entry has left for nowhere.
+func (q *boundQueue) dropped(number uint64, reason string) {
+	b := q.broker()
 	b.totals.dropped.Add(1)
 	if b.observer.Dropped != nil {
 		b.observer.Dropped(Dropped{Queue: q.name, Number: number, Reason: reason})

@@ -125,18 +125,12 @@ func (p *Producer) Settings() *Settings {
 // order of publishing. It waits while the commit window is full. An anonymous producer sends to m.Address, which is
 // made on first use where auto-create allows it.
 func (p *Producer) Publish(m *Message, ticket uint64) (Result, bool) {
-	n, a := p.name, p.address
 	if p.closed || p.broker.closed.Load() {
 		return Result{Verdict: Released, Description: ErrClosed.Error()}, true
 	}
-	if a == nil {
-		var err error
-		if n, err = parseName(m.Address, RoutingUnset); err != nil {
-			return p.refuse(m.Address, err), true
-		}
-		if a, err = p.broker.destination(n); err != nil {
-			return p.refuse(n.address, err), true
-		}
+	n, a, err := p.resolve(m)
+	if err != nil {
+		return p.refuse(n.address, err), true
 	}
 	for range 3 { // queues may be deleted between finding and reaching them
 		picked := a.pick(n.queue)
@@ -178,6 +172,19 @@ func (p *Producer) Publish(m *Message, ticket uint64) (Result, bool) {
 		}
 	}
 	return rejected(n.address, reasonDeleted, nil), true
+}
+
+// resolve returns where a message goes: the producer's address, or the message's own.
+func (p *Producer) resolve(m *Message) (name, *address, error) {
+	if p.address != nil {
+		return p.name, p.address, nil
+	}
+	n, err := parseName(m.Address, RoutingUnset)
+	if err != nil {
+		return name{address: m.Address}, nil, err
+	}
+	a, err := p.broker.destination(n)
+	return n, a, err
 }
 
 // renew finds the address again, or makes its queue again, when there is none any more.

@@ -10,6 +10,8 @@ const (
 	reasonQueues     = "queues"
 	reasonStore      = "store"
 	reasonStoreFull  = "store-full"
+
+	reasonTransaction = "transaction"
 )
 
 // rejected returns the verdict over a message that queue, or the address of that name, doesn't take.
@@ -28,6 +30,8 @@ func rejected(queue, reason string, err error) Result {
 		r.Condition, r.Description = "amqp:resource-limit-exceeded", "memory limit of the broker is reached"
 	case reasonQueues:
 		r.Condition, r.Description = "amqp:resource-limit-exceeded", "queue limit of the broker is reached"
+	case reasonTransaction:
+		r.Condition, r.Description = "amqp:resource-limit-exceeded", "transaction is too large"
 	case reasonStoreFull:
 		r.Condition, r.Description = "amqp:resource-limit-exceeded", "store has no space"
 	case reasonStore:

@@ -50,6 +50,7 @@ func record(ev *amqp.Event) event {
 		add("credit", ev.Link.Credit())
 		add("drain", ev.Link.Draining())
 		add("available", ev.Link.PeerAvailable())
+		add("txn-id", showOctets(ev.TxnID))
 	case amqp.EventTransfer, amqp.EventAborted:
 		add("delivery-id", ev.DeliveryID)
 		add("delivery-tag", showOctets(ev.Tag))
@@ -59,11 +60,19 @@ func record(ev *amqp.Event) event {
 		add("last", ev.Last)
 		add("settled", ev.Settled)
 		add("message-format", ev.MessageFormat)
+		add("transactional", ev.State.Transactional)
+		add("txn-id", showOctets(ev.State.TxnID))
 	case amqp.EventOutcome:
 		add("delivery-id", ev.DeliveryID)
 		add("settled", ev.Settled)
 		add("state", ev.State.Kind)
 		add("ref", ev.Ref)
+		add("transactional", ev.State.Transactional)
+		add("txn-id", showOctets(ev.State.TxnID))
+	case amqp.EventLinkFailed:
+		if ev.State != nil && ev.State.Transactional {
+			add("txn-id", showOctets(ev.State.TxnID))
+		}
 	}
 	return e
 }
@@ -139,7 +148,7 @@ func (e event) match(w Field) error {
 			continue
 		}
 		want := w.Text
-		if b, err := octets(want); err == nil && (f.Name == "payload" || f.Name == "delivery-tag") {
+		if b, err := octets(want); err == nil && (f.Name == "payload" || f.Name == "delivery-tag" || f.Name == "txn-id") {
 			want = showOctets(b)
 		}
 		if f.Text != want {

@@ -21,6 +21,8 @@ type shell struct {
 	closed bool
 	ended  *amqp.Session
 	ref    uint64
+
+	returned int // by the last end-acquisition
 }
 
 func (s *shell) event(p *player, ev *amqp.Event, answer bool) {
@@ -57,7 +59,7 @@ func (s *shell) event(p *player, ev *amqp.Event, answer bool) {
 }
 
 func termsOf(a *codec.Attach) amqp.Terms {
-	return amqp.Terms{Source: a.Source, Target: a.Target, SndSettleMode: a.SndSettleMode, RcvSettleMode: a.RcvSettleMode}
+	return amqp.Terms{Source: a.Source, Target: a.Target, Coordinator: a.Coordinator, SndSettleMode: a.SndSettleMode, RcvSettleMode: a.RcvSettleMode}
 }
 
 // errorOf reads a condition and a description from the words.
@@ -139,6 +141,14 @@ func (p *player) perform(l Line, s *shell, link *amqp.Link, pending string) erro
 		return p.send(l, link)
 	case "dispose", "settle":
 		return dispose(l, link.Session())
+	case "end-acquisition": // commit or rollback, txn=…
+		txn, err := transactionOf(&l)
+		if err != nil {
+			return err
+		}
+		s.returned = len(link.EndAcquisition(txn, l.Words[0] == "rollback"))
+	case "write-outcomes":
+		p.conn.WriteOutcomes()
 	case "leave": // the answer comes later
 	default:
 		return fmt.Errorf("shell can't %s", l.Verb)
@@ -190,6 +200,9 @@ func (p *player) send(l Line, link *amqp.Link) error {
 	}
 	p.shell.ref++
 	m := amqp.Sending{Body: body, Ref: l.take("ref", strconv.FormatUint(p.shell.ref, 10)), RefN: p.shell.ref}
+	if m.TxnID, err = transactionOf(&l); err != nil {
+		return err
+	}
 	for _, w := range l.Words[1:] {
 		if w != "settled" {
 			return fmt.Errorf("send %s", w)
@@ -200,6 +213,14 @@ func (p *player) send(l Line, link *amqp.Link) error {
 		return fmt.Errorf("the link can't send")
 	}
 	return nil
+}
+
+// transactionOf reads txn=; nil: none is named.
+func transactionOf(l *Line) ([]byte, error) {
+	if text := l.take("txn", ""); text != "" {
+		return octets(text)
+	}
+	return nil, nil
 }
 
 // dispose reads "0 accepted" or "0-9 rejected condition".
@@ -220,15 +241,22 @@ func dispose(l Line, s *amqp.Session) error {
 	if !ok {
 		return fmt.Errorf("state %q", l.Words[1])
 	}
+	txn, err := transactionOf(&l)
+	if err != nil {
+		return err
+	}
 	o := codec.Outcome{Kind: kind}
 	if kind == codec.StateRejected && len(l.Words) > 2 {
 		o.Error = &codec.ErrorInfo{Condition: codec.Symbol(l.Words[2])}
 	}
 	for id := first; id <= last; id++ {
-		if l.Verb == "dispose" {
-			s.Dispose(uint32(id), o)
-		} else {
+		switch {
+		case l.Verb == "settle":
 			s.Settle(uint32(id), o)
+		case txn != nil:
+			s.DisposeIn(txn, uint32(id), o)
+		default:
+			s.Dispose(uint32(id), o)
 		}
 	}
 	return nil
@@ -256,6 +284,8 @@ func (p *player) ask(l Line) error {
 		got = fmt.Sprint(link.Draining())
 	case "sessions":
 		got = fmt.Sprint(p.conn.Sessions())
+	case "returned":
+		got = fmt.Sprint(s.returned)
 	case "done":
 		got = fmt.Sprint(p.conn.Done())
 	case "identity":

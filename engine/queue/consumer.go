@@ -135,7 +135,7 @@ func (q *Queue) Detach(c *Consumer, lost bool, now int64, fx []Effect) []Effect 
 	back := make([]*Entry, 0, c.owned)
 	for e := c.first; e != nil; e = c.first {
 		q.disown(e)
-		if lost && q.policy.CountOnLoss {
+		if lost && q.policy.CountOnLoss || e.tried {
 			fx = q.fail(e, fx)
 		}
 		if e.state == stateAcquired {
@@ -194,7 +194,7 @@ func (q *Queue) enlist(c *Consumer) {
 
 // own makes c the owner of e.
 func (q *Queue) own(c *Consumer, e *Entry) {
-	e.state, e.owner = stateAcquired, c
+	e.state, e.owner, e.tried = stateAcquired, c, false
 	e.acquisition++
 	e.prev, e.next = c.last, nil
 	if c.last == nil {

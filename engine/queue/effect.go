@@ -18,6 +18,7 @@ const (
 	EffectDrained                   // tell the consumer that it has been given all there is
 	EffectCounted                   // the entry's count or annotations changed and it stays
 	EffectGone                      // the entry has left the queue; Cause says why
+	EffectRetired                   // the entry is leaving, for good when the transaction's commit holds: Finish then
 	EffectDead                      // the entry is leaving: dead-letter or drop it, then Finish; Cause says why
 	EffectExpired                   // the entry is leaving: expire it, then Finish
 	EffectStored                    // the queue lets go of the message, which has no Entry: it is elsewhere, or not needed

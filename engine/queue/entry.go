@@ -14,6 +14,7 @@ type Entry struct {
 	state       state
 	priority    uint8
 	timed       bool // it stands in the expiry heap
+	tried       bool // a transaction that had retired it was rolled back, and its owner has it still
 }
 
 // more is what few entries have, so that the others needn't pay for it.
@@ -30,6 +31,7 @@ const (
 	stateReady    state = iota // in its level, for anybody
 	stateBarred                // waiting in the barred list: not for everybody
 	stateAcquired              // owned by a consumer
+	stateEnlisted              // taken from its consumer by a transaction that hasn't ended
 	stateLeaving               // on its way to another queue; owned by whoever moves it, until Finish
 	stateGone
 )

@@ -49,12 +49,15 @@ func (q *Queue) settle(c *Consumer, e *Entry, o *Outcome, fx []Effect) []Effect 
 		if o.UndeliverableHere {
 			e.bar(c)
 		}
-		if o.Failed {
+		if o.Failed || e.tried {
 			return q.fail(e, fx)
 		}
 		if len(o.Annotations) > 0 {
 			return append(fx, Effect{Kind: EffectCounted, Entry: e, Message: e.message})
 		}
+	}
+	if e.tried {
+		return q.fail(e, fx)
 	}
 	return fx // released, or no outcome known: it changes nothing
 }
