@@ -1,5 +1,5 @@
 // Package admin is the broker's HTTP side: health for orchestrators, metrics for Prometheus and a JSON API
-// for `leto queue` and scripts. It only looks: what it shows it asks of the small interfaces below.
+// for `leto queue` and scripts. What it shows and changes it asks of the interfaces below.
 package admin
 
 import (
@@ -23,6 +23,16 @@ type Broker interface {
 	Totals() engine.Totals
 	Spill() engine.SpillInfo
 	Pressure() bool
+
+	Queue(address, queue string) (engine.QueueInfo, error)
+	Addresses() []engine.AddressInfo
+	Address(name string) (engine.AddressInfo, []engine.QueueInfo, error)
+	EffectiveSettings(address string) []engine.EffectiveSetting
+
+	Create(engine.QueueSpec) (made bool, err error)
+	DeleteIf(address, queue string, only engine.Condition) error
+	PurgeAll(ctx context.Context, address, queue string, report func(engine.Progress)) (engine.Progress, error)
+	Sync() error
 }
 
 // Wire is what admin asks of the AMQP side.
@@ -41,6 +51,7 @@ type Options struct {
 	// Verify checks a user for metrics and API; nil lets everybody in. Health is always open:
 	// whoever probes it rarely has a password, and it tells nothing.
 	Verify func(user, password string) bool
+	Hosts  []string // by which clients may name this broker beside its addresses, where Verify is nil
 	Log    zerolog.Logger
 
 	MaxConnections int           // more of them wait to be accepted
@@ -142,15 +153,28 @@ func routes(o Options, ending context.Context) (http.Handler, error) {
 	mux.Handle("GET /livez", health{})
 	mux.Handle("GET /readyz", health{{"node", o.Ready}})
 	mux.Handle("GET /metrics", guarded(o.Verify, metrics))
-	mux.Handle("GET /api/v1/queues", guarded(o.Verify, queueList(o.Broker)))
-	mux.Handle("GET /api/v1/store/export", guarded(o.Verify, storeExport(o.Store, o.RequestTimeout, ending)))
+	api := func(pattern string, h http.Handler) {
+		mux.Handle(pattern, sameOrigin(o.Hosts, o.Verify == nil, guarded(o.Verify, h)))
+	}
+	b := o.Broker
+	api("GET /api/v1/queues", queueList(b))
+	api("GET /api/v1/queues/{queue}", queueShow(b))
+	api("PUT /api/v1/queues/{queue}", queueCreate(b))
+	api("DELETE /api/v1/queues/{queue}", queueDelete(b))
+	api("POST /api/v1/queues/{queue}/purge", queuePurge(b, o.RequestTimeout, ending))
+	api("GET /api/v1/addresses", addressList(b))
+	api("GET /api/v1/addresses/{address}", addressShow(b))
+	api("GET /api/v1/addresses/{address}/settings", settingsShow(b))
+	api("PUT /api/v1/addresses/{address}", addressCreate(b))
+	api("DELETE /api/v1/addresses/{address}", addressDelete(b))
+	api("GET /api/v1/store/export", storeExport(o.Store, o.RequestTimeout, ending))
 	mux.HandleFunc("GET /{$}", func(w http.ResponseWriter, _ *http.Request) {
 		w.Header().Set("Content-Type", "text/plain; charset=utf-8")
-		fmt.Fprintf(w, "leto %s, node %s\n\n/livez\n/readyz\n/metrics\n/api/v1/queues\n/api/v1/store/export\n", o.Version, o.Name)
+		fmt.Fprintf(w, "leto %s, node %s\n\n/livez\n/readyz\n/metrics\n/api/v1/queues\n/api/v1/addresses\n/api/v1/store/export\n", o.Version, o.Name)
 	})
 	mux.HandleFunc("/", func(w http.ResponseWriter, r *http.Request) {
 		if r.Method != http.MethodGet && r.Method != http.MethodHead {
-			problem(w, http.StatusMethodNotAllowed, r.Method+" is not served here; this version only reads")
+			problem(w, http.StatusMethodNotAllowed, r.Method+" is not served at "+r.URL.Path)
 			return
 		}
 		problem(w, http.StatusNotFound, "no resource "+r.URL.Path)

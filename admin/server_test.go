@@ -23,7 +23,10 @@ import (
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-type fakeBroker struct{ queues []engine.QueueInfo }
+type fakeBroker struct {
+	Broker
+	queues []engine.QueueInfo
+}
 
 func (b fakeBroker) Queues() []engine.QueueInfo { return b.queues }
 func (b fakeBroker) Totals() engine.Totals {
@@ -42,7 +45,7 @@ func (fakeWire) Stats() server.Stats {
 func options() Options {
 	o := Defaults()
 	o.Broker, o.Wire, o.Ready = fakeBroker{}, fakeWire{}, func() error { return nil }
-	o.Name, o.Version = "n1", "v0"
+	o.Name, o.Version, o.Hosts = "n1", "v0", []string{"leto"}
 	return o
 }
 
@@ -123,7 +126,7 @@ func TestQueues(t *testing.T) {
 	if _, body := do(t, "GET", at+"/api/v1/queues", nil); body != "[]\n" {
 		t.Errorf("no queues: %q", body)
 	}
-	o.Broker = fakeBroker{[]engine.QueueInfo{
+	o.Broker = fakeBroker{queues: []engine.QueueInfo{
 		{Name: "a", Address: "x", Routing: engine.Anycast, Messages: 1, Bytes: 7, Durable: true},
 		{Name: "b", Address: "y", Routing: engine.Multicast, Temporary: true, Killed: 2},
 	}}

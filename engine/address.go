@@ -13,7 +13,7 @@ import (
 type address struct {
 	broker   *Broker
 	name     string
-	settings *Settings
+	rules    atomic.Pointer[Settings]      // in force; see settings
 	routes   atomic.Pointer[[]*boundQueue] // what is behind it; replaced, never changed, under mu
 	turn     atomic.Uint32                 // anycast: whose turn it is among several queues
 	unrouted atomic.Uint64
@@ -25,8 +25,12 @@ type address struct {
 	gone      atomic.Bool // changed under mu
 	auto      bool        // made on first use
 	producers int
+	id        QueueID    // of the record that keeps it without a queue; 0: there is none
 	temporary *temporary // what a dynamic address is beside; nil for others
 }
+
+// settings returns the settings in force. Nobody may change them; others may replace them.
+func (a *address) settings() *Settings { return a.rules.Load() }
 
 // Routing returns how the address routes.
 func (a *address) Routing() Routing { return a.routing }
@@ -82,7 +86,7 @@ func (a *address) reaches(named string) bool {
 func (b *Broker) ensure(n name, fallback Routing, force bool) (*address, error) {
 	a := b.names.get(n.address)
 	if a == nil {
-		settings := b.settings.find(n.address)
+		settings := b.settings.Load().find(n.address)
 		if reserved(n.address) || !force && !settings.AutoCreateAddresses {
 			return nil, fmt.Errorf("address %s: %w", n.address, ErrNotFound)
 		}
@@ -93,7 +97,8 @@ func (b *Broker) ensure(n name, fallback Routing, force bool) (*address, error) 
 		if routing == RoutingUnset {
 			routing = settings.DefaultAddressRouting
 		}
-		made := &address{broker: b, name: n.address, settings: settings, routing: routing, auto: true}
+		made := &address{broker: b, name: n.address, routing: routing, auto: true}
+		made.rules.Store(settings)
 		var err error
 		if a, err = b.add(made); err != nil {
 			return nil, err
@@ -131,7 +136,7 @@ func (a *address) ensureQueue(queueName string, force bool) (*boundQueue, error)
 	if q := a.find(queueName); q != nil {
 		return q, nil
 	}
-	if !force && !a.settings.AutoCreateQueues {
+	if !force && !a.settings().AutoCreateQueues {
 		return nil, fmt.Errorf("queue %s::%s: %w", a.name, queueName, ErrNotFound)
 	}
 	return a.make(&boundQueue{name: queueName, auto: true, temporary: a.temporary != nil})
@@ -177,13 +182,7 @@ func (a *address) make(q *boundQueue) (*boundQueue, error) {
 
 // place puts a queue behind the address. Under mu.
 func (a *address) place(q *boundQueue) {
-	s := a.settings
-	q.reapable = a.temporary != nil || q.auto && s.AutoDeleteQueues && q.subscription == nil
-	q.core.SetPolicy(queue.Policy{
-		MaxAttempts:      a.maxAttempts(),
-		RejectRedelivers: s.RejectPolicy == RejectRedeliver,
-		CountOnLoss:      s.CountOnLoss,
-	})
+	q.govern(a.settings())
 	budgets := a.broker.transient
 	if q.id != 0 {
 		budgets = a.broker.budgets
@@ -194,13 +193,24 @@ func (a *address) place(q *boundQueue) {
 	a.routes.Store(&routes)
 }
 
+// govern has a queue go by settings. It has no guard yet, or the caller holds it.
+func (q *boundQueue) govern(s *Settings) {
+	a := q.address
+	q.reapable = a.temporary != nil || q.auto && s.AutoDeleteQueues && q.subscription == nil
+	q.core.SetPolicy(queue.Policy{
+		MaxAttempts:      a.maxAttempts(s),
+		RejectRedelivers: s.RejectPolicy == RejectRedeliver,
+		CountOnLoss:      s.CountOnLoss,
+	})
+}
+
 // maxAttempts returns how many attempts a message has at the address. On the dead-letter address itself there is no
 // limit: there is no better place for it to go, and it must not go in circles or be lost.
-func (a *address) maxAttempts() int32 {
-	if dead, err := parseName(a.settings.DeadLetterAddress, RoutingUnset); err == nil && dead.address == a.name {
+func (a *address) maxAttempts(s *Settings) int32 {
+	if dead, err := parseName(s.DeadLetterAddress, RoutingUnset); err == nil && dead.address == a.name {
 		return 0
 	}
-	return int32(min(max(a.settings.MaxDeliveryAttempts, 0), 1<<30))
+	return int32(min(max(s.MaxDeliveryAttempts, 0), 1<<30))
 }
 
 // delete deletes a queue with all that is in it, unless idle is asked for and it isn't: no consumer, no message, none
@@ -245,6 +255,9 @@ func (a *address) deleteAll(why error) {
 	for _, q := range a.queues() {
 		a.delete(q, why, false)
 	}
+	if a.id != 0 {
+		a.broker.committer.enter([]Record{{Kind: RecordDelete, Queue: a.id}}, nil)
+	}
 	a.gone.Store(true)
 	a.broker.names.remove(a)
 	a.broker.totals.addresses.Add(-1)
@@ -269,7 +282,7 @@ func (a *address) reap(q *boundQueue) {
 	if q != nil && q.reapable {
 		a.delete(q, ErrDeleted, true)
 	}
-	if a.auto && a.settings.AutoDeleteQueues && len(a.queues()) == 0 && a.producers == 0 {
+	if a.auto && a.settings().AutoDeleteQueues && len(a.queues()) == 0 && a.producers == 0 {
 		a.deleteAll(ErrDeleted)
 	}
 }

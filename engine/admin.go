@@ -1,10 +1,6 @@
 package engine
 
-import (
-	"fmt"
-
-	"github.com/letomq/leto/engine/queue"
-)
+import "fmt"
 
 // QueueSpec names a queue to be made by an administrator or the configuration.
 type QueueSpec struct {
@@ -13,20 +9,28 @@ type QueueSpec struct {
 	Routing Routing // RoutingUnset: that of the address, or the default of its settings
 }
 
-// Declare makes an address and a queue, whatever auto-create says, unless they exist. An address of another routing
-// type is ErrNotAllowed. They are not deleted automatically.
+// Declare is Create that takes what is there already.
 func (b *Broker) Declare(spec QueueSpec) error {
+	_, err := b.Create(spec)
+	return err
+}
+
+// Create makes an address and a queue, whatever auto-create says, unless they exist, and reports whether it has made
+// something. An address of another routing type is ErrNotAllowed. They are not deleted automatically. What it has made
+// survives a restart when Sync returns; so does an address without queues.
+func (b *Broker) Create(spec QueueSpec) (made bool, err error) {
 	n := name{spec.Address, spec.Queue, spec.Routing}
 	if !validName(n.address) || n.queue != "" && !validName(n.queue) {
-		return fmt.Errorf("declare %.80q::%.80q: name is too long or has control characters: %w", n.address, n.queue, ErrInvalid)
+		return false, fmt.Errorf("declare %.80q::%.80q: name is too long or has control characters: %w", n.address, n.queue, ErrInvalid)
 	}
 	if reserved(n.address) {
-		return fmt.Errorf("declare %s: name is reserved: %w", n.address, ErrNotAllowed)
+		return false, fmt.Errorf("declare %s: name is reserved: %w", n.address, ErrNotAllowed)
 	}
 	for {
+		made = b.names.get(n.address) == nil
 		a, err := b.ensure(n, RoutingUnset, true)
 		if err != nil {
-			return fmt.Errorf("declare: %w", err)
+			return false, fmt.Errorf("declare: %w", err)
 		}
 		if a.enter() != nil {
 			continue // deleted meanwhile
@@ -34,7 +38,7 @@ func (b *Broker) Declare(spec QueueSpec) error {
 		defer a.mu.Unlock()
 		a.auto = false
 		if n.queue == "" && a.routing == Multicast {
-			return nil
+			return made, a.keep()
 		}
 		if n.queue == "" {
 			n.queue = a.name
@@ -42,14 +46,17 @@ func (b *Broker) Declare(spec QueueSpec) error {
 		q := a.find(n.queue)
 		if q == nil {
 			_, err = a.make(&boundQueue{name: n.queue})
-			return err
+			return true, err
 		}
 		q.guard.enter()
 		q.auto, q.reapable = false, a.temporary != nil
 		q.guard.leave()
-		return nil
+		return made, nil
 	}
 }
+
+// Sync returns when what has been made, deleted or changed up to now survives a restart.
+func (b *Broker) Sync() error { return b.committer.sync() }
 
 // lookup returns a queue; an empty queue name means the one of the address's name.
 func (b *Broker) lookup(address, queueName string) (*boundQueue, error) {
@@ -64,37 +71,75 @@ func (b *Broker) lookup(address, queueName string) (*boundQueue, error) {
 	return nil, fmt.Errorf("queue %s::%s: %w", address, queueName, ErrNotFound)
 }
 
+// Condition is what must hold for something to be deleted; else it is ErrInUse.
+type Condition struct {
+	Empty  bool // no message waits in it, or is with a consumer
+	Unused bool // nobody consumes from it and, of an address, nobody sends to it
+}
+
 // Delete deletes a queue with its messages; its consumers end with ErrDeleted. An empty queue name deletes the
 // address with all its queues.
 func (b *Broker) Delete(address, queueName string) error {
+	return b.DeleteIf(address, queueName, Condition{})
+}
+
+// DeleteIf is Delete on a condition. Messages that are on their way there may come too late for it.
+func (b *Broker) DeleteIf(address, queueName string, only Condition) error {
 	a := b.names.get(address)
 	if a == nil || a.enter() != nil {
 		return fmt.Errorf("address %s: %w", address, ErrNotFound)
 	}
 	defer a.mu.Unlock()
 	if queueName == "" {
+		for _, q := range a.queues() {
+			if err := q.meets(only); err != nil {
+				return err
+			}
+		}
+		if only.Unused && a.producers > 0 {
+			return fmt.Errorf("address %s: it has %d producers: %w", address, a.producers, ErrInUse)
+		}
 		a.deleteAll(ErrDeleted)
 		return nil
 	}
 	q := a.find(queueName)
-	if q == nil || !a.delete(q, ErrDeleted, false) {
+	if q == nil {
+		return fmt.Errorf("queue %s::%s: %w", address, queueName, ErrNotFound)
+	}
+	if err := q.meets(only); err != nil {
+		return err
+	}
+	if !a.delete(q, ErrDeleted, false) {
 		return fmt.Errorf("queue %s::%s: %w", address, queueName, ErrNotFound)
 	}
 	return nil
 }
 
-// Purge removes the waiting messages of a queue and returns how many there were. An empty queue name means the queue
-// of the address's name.
-func (b *Broker) Purge(address, queueName string) (int, error) {
-	q, err := b.lookup(address, queueName)
-	if err != nil {
-		return 0, err
-	}
+// meets reports whether a queue may be deleted on a condition.
+func (q *boundQueue) meets(only Condition) error {
 	q.guard.enter()
-	n := q.core.Waiting()
-	var fx []queue.Effect
-	after := q.carryOut(q.core.Purge(fx), nil)
+	consumers, empty := q.core.Consumers(), q.core.Empty() && q.inflight == 0
 	q.guard.leave()
-	q.after(&after, nil)
-	return n, nil
+	switch {
+	case only.Unused && consumers > 0:
+		return fmt.Errorf("queue %s::%s: it has %d consumers: %w", q.address.name, q.name, consumers, ErrInUse)
+	case only.Empty && !empty:
+		return fmt.Errorf("queue %s::%s: it isn't empty: %w", q.address.name, q.name, ErrInUse)
+	}
+	return nil
+}
+
+// keep has an address survive a restart for which no queue speaks. Under mu.
+func (a *address) keep() error {
+	b := a.broker
+	if a.id != 0 {
+		return nil
+	}
+	id := QueueID(b.lastQueue.Add(1))
+	d := Definition{ID: id, Address: a.name, Routing: a.routing}
+	if err := b.committer.enter([]Record{{Kind: RecordDefine, Queue: id, Definition: &d}}, nil); err != nil {
+		return fmt.Errorf("address %s: %w", a.name, err)
+	}
+	a.id = id
+	return nil
 }

@@ -14,7 +14,7 @@ type boundQueue struct {
 
 	auto         bool // made on first use
 	temporary    bool // ends with its link or its dynamic address
-	reapable     bool // may have to be deleted when it runs empty
+	reapable     bool // may have to be deleted when it runs empty; changed under the guard and the address's mu
 	address      *address
 	name         string
 	id           QueueID       // 0: it isn't durable

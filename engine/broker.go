@@ -13,7 +13,7 @@ import (
 // Broker holds addresses and queues. All methods may be called from any goroutine.
 type Broker struct {
 	names         *nameTable
-	settings      *settingsTable
+	settings      atomic.Pointer[settingsTable]
 	limits        Limits
 	memory        *memory
 	paging        *queue.Budget  // of what the store holds
@@ -45,7 +45,6 @@ type Broker struct {
 func New(opts Options, store Store) (*Broker, error) {
 	b := &Broker{
 		names:    newNameTable(),
-		settings: compileSettings(opts.Settings),
 		limits:   opts.Limits,
 		keeper:   newKeeper(),
 		observer: opts.Observer,
@@ -54,6 +53,7 @@ func New(opts Options, store Store) (*Broker, error) {
 		closing:  make(chan struct{}),
 		ended:    make(chan struct{}),
 	}
+	b.settings.Store(compileSettings(opts.Settings))
 	if b.clock == nil {
 		b.clock = time.Now
 	}
@@ -119,7 +119,7 @@ func (b *Broker) Settings(address string) *Settings {
 		address = n.address
 	}
 	if a := b.names.get(address); a != nil {
-		return a.settings
+		return a.settings()
 	}
-	return b.settings.find(address)
+	return b.settings.Load().find(address)
 }

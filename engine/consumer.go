@@ -101,7 +101,7 @@ func (b *Broker) attach(c *Consumer, spec ConsumerSpec) (evicted eviction, err e
 		return evicted, err
 	}
 	for {
-		a, err := b.ensure(n, b.settings.find(n.address).DefaultQueueRouting, false)
+		a, err := b.ensure(n, b.settings.Load().find(n.address).DefaultQueueRouting, false)
 		if err != nil {
 			return evicted, err
 		}
@@ -274,7 +274,10 @@ func (c *Consumer) left(closing bool) {
 		}
 		a.mu.Unlock()
 	}
-	if q.reapable || q.subscription != nil {
+	q.guard.enter()
+	reapable := q.reapable || q.subscription != nil
+	q.guard.leave()
+	if reapable {
 		a.reap(q)
 	}
 }

@@ -80,7 +80,7 @@ func (q *boundQueue) depart(d departure) {
 // bound returns what of an entry that is leaving goes where: it is reserved there. Without targets it is to be dropped,
 // and why.
 func (q *boundQueue) bound(d departure) (moved *queue.Message, targets []*boundQueue, why string) {
-	settings := q.address.settings
+	settings := q.address.settings()
 	to := settings.ExpiryAddress
 	drop := DropExpired
 	if !d.expired {

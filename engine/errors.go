@@ -9,6 +9,7 @@ var (
 	ErrLimit      = errors.New("resource limit exceeded") // limits.queues is reached
 	ErrInvalid    = errors.New("invalid field")           // a name or an option that can't be
 	ErrDeleted    = errors.New("resource deleted")        // the queue was deleted under its consumer
+	ErrInUse      = errors.New("in use")                  // it has consumers, producers or messages, and wasn't to be deleted then
 	ErrLocked     = errors.New("resource locked")         // the durable subscription has an active consumer
 	ErrStolen     = errors.New("link stolen")             // another consumer took the durable subscription over
 	ErrClosed     = errors.New("broker closed")           // the engine is shut down

@@ -2,6 +2,7 @@ package engine
 
 import (
 	"cmp"
+	"fmt"
 	"slices"
 )
 
@@ -87,16 +88,34 @@ func (b *Broker) Queue(address, queueName string) (QueueInfo, error) {
 func (b *Broker) Addresses() []AddressInfo {
 	var all []AddressInfo
 	for _, a := range b.names.all() {
-		a.mu.Lock()
-		producers := a.producers
-		a.mu.Unlock()
-		all = append(all, AddressInfo{
-			Name: a.name, Routing: a.routing, Queues: len(a.queues()), Producers: producers,
-			Temporary: a.temporary != nil, Unrouted: a.unrouted.Load(),
-		})
+		all = append(all, a.info())
 	}
 	slices.SortFunc(all, func(x, y AddressInfo) int { return cmp.Compare(x.Name, y.Name) })
 	return all
+}
+
+// Address returns one address with its queues, in order of making, ErrNotFound if there is none.
+func (b *Broker) Address(address string) (AddressInfo, []QueueInfo, error) {
+	a := b.names.get(address)
+	if a == nil {
+		return AddressInfo{}, nil, fmt.Errorf("address %s: %w", address, ErrNotFound)
+	}
+	var queues []QueueInfo
+	for _, q := range a.queues() {
+		queues = append(queues, q.info())
+	}
+	return a.info(), queues, nil
+}
+
+// info returns what the address is now.
+func (a *address) info() AddressInfo {
+	a.mu.Lock()
+	producers := a.producers
+	a.mu.Unlock()
+	return AddressInfo{
+		Name: a.name, Routing: a.routing, Queues: len(a.queues()), Producers: producers,
+		Temporary: a.temporary != nil, Unrouted: a.unrouted.Load(),
+	}
 }
 
 // Totals returns the broker's sums.

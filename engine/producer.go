@@ -118,7 +118,7 @@ func (p *Producer) Settings() *Settings {
 	if p.address == nil {
 		return p.broker.Settings("")
 	}
-	return p.address.settings
+	return p.address.settings()
 }
 
 // Publish takes a message over. True: the result is final now. False: Confirmed follows with this ticket, in the

@@ -19,10 +19,15 @@ func (b *Broker) recover(store Store) error {
 		a := b.names.get(d.Address)
 		if a == nil {
 			a = &address{
-				broker: b, name: d.Address, settings: b.settings.find(d.Address), routing: d.Routing, auto: d.Auto,
+				broker: b, name: d.Address, routing: d.Routing, auto: d.Auto,
 			}
+			a.rules.Store(b.settings.Load().find(d.Address))
 			b.totals.addresses.Add(1)
 			b.names.getOrMake(a.name, func() (*address, error) { return a, nil })
+		}
+		if d.Name == "" {
+			a.id, a.auto = d.ID, false
+			continue
 		}
 		q := &boundQueue{name: d.Name, id: d.ID, auto: d.Auto, address: a}
 		if d.Link != "" {

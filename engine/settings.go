@@ -8,6 +8,14 @@ const (
 	RejectRedeliver                      // as modified with delivery-failed
 )
 
+// String returns the name used in the configuration.
+func (p RejectPolicy) String() string {
+	if p == RejectRedeliver {
+		return "redeliver"
+	}
+	return "dead-letter"
+}
+
 // AddressSettings are the settings of all addresses that Match names. A nil field says nothing: it is inherited from
 // the next less specific match, and at last from DefaultSettings. An empty address turns an inherited one off.
 type AddressSettings struct {

@@ -38,15 +38,7 @@ func compileSettings(all []AddressSettings) *settingsTable {
 // find returns the settings in force at an address. Nobody may change them.
 func (t *settingsTable) find(address string) *Settings {
 	s := DefaultSettings()
-	words := strings.Split(address, ".")
-	for _, p := range t.patterns {
-		if matchWords(p.words, words) {
-			p.over(&s)
-		}
-	}
-	for _, e := range t.exact[address] {
-		e.over(&s)
-	}
+	t.each(address, func(a *AddressSettings) { a.over(&s) })
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	known := t.shared[s]
@@ -55,6 +47,20 @@ func (t *settingsTable) find(address string) *Settings {
 		t.shared[s] = known
 	}
 	return known
+}
+
+// each calls f with all that match an address, the least specific first.
+func (t *settingsTable) each(address string, f func(*AddressSettings)) {
+	words := strings.Split(address, ".")
+	for i := range t.patterns {
+		if p := &t.patterns[i]; matchWords(p.words, words) {
+			f(&p.AddressSettings)
+		}
+	}
+	exact := t.exact[address]
+	for i := range exact {
+		f(&exact[i])
+	}
 }
 
 // compareSpecific orders patterns: at the first word that differs a name is more specific than '*', that than the

@@ -70,7 +70,7 @@ type State struct {
 	Remembering []string // addresses that ids are remembered of, in no order
 }
 
-// Definition is a durable queue.
+// Definition is a durable queue, or with no name an address that is there without any.
 type Definition struct {
 	ID        QueueID
 	Address   string

@@ -209,7 +209,7 @@ func (s *sweeper) level(q *boundQueue, due []Due) error {
 		numbers[i], bytes[d.Number] = d.Number, d.Bytes
 	}
 	overdue := make([]queue.Overdue, 0, min(len(due), expireQuantum))
-	if q.address.settings.ExpiryAddress == "" {
+	if q.address.settings().ExpiryAddress == "" {
 		now := b.now()
 		for len(numbers) > 0 {
 			overdue = overdue[:0]

@@ -85,9 +85,10 @@ func (b *Broker) makeTemporary(routing Routing, lifetime Lifetime, by Principal)
 		return nil, err
 	}
 	a := &address{
-		broker: b, name: generated, settings: b.settings.find(generated), routing: routing,
+		broker: b, name: generated, routing: routing,
 		temporary: &temporary{owner: by.Connection, lifetime: lifetime},
 	}
+	a.rules.Store(b.settings.Load().find(generated))
 	a.mu.Lock()
 	if _, err = b.add(a); err == nil {
 		b.temporaries.add(a)

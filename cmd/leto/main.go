@@ -64,6 +64,7 @@ func newApp() *cli.App {
 			receiveCommand(),
 			browseCommand(),
 			queueCommand(),
+			addressCommand(),
 			storeCommand(),
 			versionCommand(),
 		},

@@ -1,13 +1,12 @@
 package main
 
 import (
-	"encoding/json"
 	"fmt"
 	"io"
+	"net/http"
+	"net/url"
 	"strings"
 
-	"github.com/jedib0t/go-pretty/v6/table"
-	"github.com/jedib0t/go-pretty/v6/text"
 	"github.com/urfave/cli/v2"
 
 	"github.com/letomq/leto/admin"
@@ -17,16 +16,65 @@ import (
 func queueCommand() *cli.Command {
 	return &cli.Command{
 		Name:  "queue",
-		Usage: "look at queues",
-		Subcommands: []*cli.Command{{
-			Name:    "ls",
-			Aliases: []string{"list"},
-			Usage:   "list the queues of a broker",
-			Flags:   []cli.Flag{adminURLFlag(), jsonFlag()},
-			Action:  listQueues,
-		}},
+		Usage: "look at queues and change them",
+		Description: "A QUEUE is named as clients name it: orders is the queue of that name at the address of that name,\n" +
+			"prices::audit the queue audit at the address prices.",
+		Subcommands: []*cli.Command{
+			{
+				Name:    "ls",
+				Aliases: []string{"list"},
+				Usage:   "list the queues of a broker",
+				Flags:   []cli.Flag{adminURLFlag(), jsonFlag()},
+				Action:  listQueues,
+			},
+			{
+				Name:      "show",
+				Aliases:   []string{"info"},
+				Usage:     "show one queue",
+				ArgsUsage: "QUEUE",
+				Flags:     []cli.Flag{adminURLFlag(), jsonFlag()},
+				Action:    showQueue,
+			},
+			{
+				Name:      "create",
+				Usage:     "make a queue, and its address if there is none; one that is there is left as it is",
+				ArgsUsage: "QUEUE",
+				Flags:     []cli.Flag{adminURLFlag(), routingFlag()},
+				Action:    createQueue,
+			},
+			{
+				Name:      "rm",
+				Aliases:   []string{"delete"},
+				Usage:     "delete a queue with its messages",
+				ArgsUsage: "QUEUE",
+				Flags:     append(deleteFlags(), adminURLFlag(), yesFlag()),
+				Action:    deleteQueue,
+			},
+			{
+				Name:        "purge",
+				Usage:       "remove the messages that wait in a queue",
+				ArgsUsage:   "QUEUE",
+				Description: "What consumers have stays with them. Interrupted, it stops where it is.",
+				Flags:       []cli.Flag{adminURLFlag(), jsonFlag(), yesFlag()},
+				Action:      purgeQueue,
+			},
+		},
 	}
 }
+
+func routingFlag() cli.Flag {
+	return &cli.StringFlag{Name: "routing", Usage: "anycast or multicast; what the address-settings say if it isn't given"}
+}
+
+func deleteFlags() []cli.Flag {
+	return []cli.Flag{
+		&cli.BoolFlag{Name: "if-empty", Usage: "only if no message is in it"},
+		&cli.BoolFlag{Name: "if-unused", Usage: "only if it isn't used by clients"},
+	}
+}
+
+// queuePath returns the escaped path of a queue in the API.
+func queuePath(name string) string { return "/api/v1/queues/" + url.PathEscape(name) }
 
 func listQueues(c *cli.Context) error {
 	if err := noArgs(c); err != nil {
@@ -37,9 +85,7 @@ func listQueues(c *cli.Context) error {
 		return err
 	}
 	if c.Bool("json") {
-		encoder := json.NewEncoder(c.App.Writer)
-		encoder.SetIndent("", "  ")
-		return encoder.Encode(queues)
+		return printIndented(c, queues)
 	}
 	if len(queues) == 0 {
 		_, err := fmt.Fprintln(c.App.ErrWriter, "no queues")
@@ -51,8 +97,7 @@ func listQueues(c *cli.Context) error {
 
 // queueTable draws a frame on a terminal and plain columns elsewhere.
 func queueTable(queues []admin.Queue, framed bool) string {
-	t := table.NewWriter()
-	t.AppendHeader(table.Row{"queue", "address", "routing", "messages", "delivering", "bytes", "consumers", "added", "acknowledged"})
+	var rows [][]any
 	for _, q := range queues {
 		name := q.Name
 		if q.Temporary {
@@ -62,25 +107,103 @@ func queueTable(queues []admin.Queue, framed bool) string {
 		if framed {
 			size = config.Bytes(q.Bytes).String()
 		}
-		t.AppendRow(table.Row{name, q.Address, q.Routing, q.Messages, q.Delivering, size, q.Consumers, q.Added, q.Acknowledged})
+		rows = append(rows, []any{name, q.Address, q.Routing, q.Messages, q.Delivering, size, q.Consumers, q.Added, q.Acknowledged})
 	}
-	t.SetStyle(table.StyleLight)
-	t.Style().Format.Header = text.FormatDefault
-	if !framed {
-		t.Style().Options = table.OptionsNoBordersAndSeparators
-		t.Style().Box.PaddingLeft, t.Style().Box.PaddingRight = "", "  "
+	header := []string{"queue", "address", "routing", "messages", "delivering", "bytes", "consumers", "added", "acknowledged"}
+	return drawTable(header, rows, []int{4, 5, 6, 7, 8, 9}, framed)
+}
+
+// theQueue asks for the queue that the only argument names.
+func theQueue(c *cli.Context) (name string, q admin.Queue, err error) {
+	if name, err = oneArg(c, "QUEUE"); err != nil {
+		return name, q, err
 	}
-	var columns []table.ColumnConfig
-	for number := 4; number <= 9; number++ {
-		columns = append(columns, table.ColumnConfig{Number: number, Align: text.AlignRight, AlignHeader: text.AlignRight})
+	return name, q, adminGet(c.Context, c.String("admin-url"), queuePath(name), &q)
+}
+
+func showQueue(c *cli.Context) error {
+	_, q, err := theQueue(c)
+	if err != nil {
+		return err
 	}
-	t.SetColumnConfigs(columns)
-	if framed {
-		return t.Render()
+	if c.Bool("json") {
+		return printIndented(c, []admin.Queue{q})
 	}
-	lines := strings.Split(t.Render(), "\n")
-	for i := range lines {
-		lines[i] = strings.TrimRight(lines[i], " ")
+	rows := [][]any{
+		{"queue", q.Name}, {"address", q.Address}, {"routing", q.Routing}, {"durable", q.Durable}, {"temporary", q.Temporary},
+		{"messages", q.Messages}, {"on disk only", q.Stored + q.Spilled}, {"delivering", q.Delivering}, {"bytes", q.Bytes},
+		{"consumers", q.Consumers}, {"added", q.Added}, {"acknowledged", q.Acknowledged},
+		{"expired", q.Expired}, {"dead-lettered", q.Killed},
 	}
-	return strings.Join(lines, "\n")
+	return printTable(c, []string{"key", "value"}, rows)
+}
+
+func createQueue(c *cli.Context) error {
+	name, err := oneArg(c, "QUEUE")
+	if err != nil {
+		return err
+	}
+	return create(c, "queue", name, queuePath(name))
+}
+
+// create makes a queue or an address, and says so.
+func create(c *cli.Context, kind, name, path string) error {
+	body := map[string]string{}
+	switch routing := c.String("routing"); routing {
+	case "":
+	case string(config.Anycast), string(config.Multicast):
+		body["routing"] = routing
+	default:
+		return usageError("create: --routing is anycast or multicast, not %q", routing)
+	}
+	status, err := adminChange(c.Context, c.String("admin-url"), http.MethodPut, path, body, nil)
+	if err != nil {
+		return err
+	}
+	told := "was there already"
+	if status == http.StatusCreated {
+		told = "created"
+	}
+	_, err = fmt.Fprintf(c.App.ErrWriter, "%s %s: %s\n", kind, name, told)
+	return err
+}
+
+func deleteQueue(c *cli.Context) error {
+	name, q, err := theQueue(c)
+	if err != nil {
+		return err
+	}
+	if err := confirm(c, "delete queue %s with %d messages", name, q.Messages+q.Delivering); err != nil {
+		return err
+	}
+	return remove(c, "queue", name, queuePath(name))
+}
+
+// remove deletes a queue or an address, and says so.
+func remove(c *cli.Context, kind, name, path string) error {
+	only := url.Values{}
+	for _, flag := range []string{"if-empty", "if-unused"} {
+		if c.Bool(flag) {
+			only.Set(strings.ReplaceAll(flag, "-", "_"), "true")
+		}
+	}
+	if len(only) > 0 {
+		path += "?" + only.Encode()
+	}
+	if _, err := adminChange(c.Context, c.String("admin-url"), http.MethodDelete, path, nil, nil); err != nil {
+		return err
+	}
+	_, err := fmt.Fprintf(c.App.ErrWriter, "%s %s: deleted\n", kind, name)
+	return err
+}
+
+func purgeQueue(c *cli.Context) error {
+	name, q, err := theQueue(c)
+	if err != nil {
+		return err
+	}
+	if err := confirm(c, "purge %d messages from %s", q.Messages, name); err != nil {
+		return err
+	}
+	return perform(c, queuePath(name)+"/purge", struct{}{}, "purged")
 }

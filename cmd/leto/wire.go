@@ -2,6 +2,7 @@ package main
 
 import (
 	"errors"
+	"os"
 	"time"
 
 	"github.com/letomq/leto/admin"
@@ -144,6 +145,10 @@ func (n *node) adminOptions() admin.Options {
 	o.Broker, o.Wire, o.Store = n.broker, n.server, n.store
 	o.Name, o.Version = n.opts.Node.Name, buildVersion()
 	o.Log = n.log
+	o.Hosts = append([]string{n.opts.Node.Name}, n.opts.HTTP.Hosts...)
+	if host, err := os.Hostname(); err == nil {
+		o.Hosts = append(o.Hosts, host)
+	}
 	o.Ready = func() error {
 		if !n.ready.Load() {
 			return errNotReady

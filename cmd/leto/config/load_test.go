@@ -223,7 +223,7 @@ addresses:
 		Node:      Node{"leto-1", "/var/lib/leto"},
 		Log:       Log{"info", "json"},
 		Listeners: []Listener{{"127.0.0.1:5672", AuthOptional}, {"0.0.0.0:5673", ""}},
-		HTTP:      HTTP{"off"},
+		HTTP:      HTTP{Bind: "off"},
 		AMQP:      AMQP{128 << 10, 1 << 30, 10, 20, 0, 5, 1 << 20},
 		Auth:      Auth{ptr(false), "users"},
 		Store:     Store{SyncNever, 8 << 20},

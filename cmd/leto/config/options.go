@@ -53,7 +53,8 @@ type Listener struct {
 
 // HTTP is the socket of health, metrics and the API.
 type HTTP struct {
-	Bind string `key:"bind"` // HOST:PORT, or "off"
+	Bind  string   `key:"bind"`  // HOST:PORT, or "off"
+	Hosts []string `key:"hosts"` // names of this broker in requests, beside its addresses and the host's name
 }
 
 // Off reports whether no HTTP server is wanted.
