@@ -6,7 +6,7 @@ SHELL       := bash
 STATICCHECK := honnef.co/go/tools/cmd/staticcheck@v0.8.2
 VERSION     := $(shell git describe --tags --exact-match 2>/dev/null)
 BINARY      := bin/leto
-FUZZTIME    ?= 30s
+FUZZTIME    ?= 60s
 BENCH_PORT  ?= 15672
 
 .PHONY: help
@@ -87,7 +87,7 @@ clients: .clients/proton/ready .clients/rhea/ready .clients/java/ready .clients/
 	cargo build --quiet --locked --manifest-path $< --target-dir $(@D)/target && touch $@
 
 .PHONY: fuzz
-fuzz: ## every fuzz target for FUZZTIME (30s)
+fuzz: ## every fuzz target for FUZZTIME (60s)
 	@for package in $$(go list ./...); do \
 	  for target in $$(go test -list '^Fuzz' $$package | grep '^Fuzz' || true); do \
 	    echo "== $$package $$target"; \

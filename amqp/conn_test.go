@@ -47,3 +47,40 @@ func TestErrorText(t *testing.T) {
 		t.Error("no error is an error")
 	}
 }
+
+// Behind the peer's close no link is attached: what is on the handles is
+// forgotten, although our close isn't written yet.
+func TestAttachBehindThePeersClose(t *testing.T) {
+	now := time.Unix(0, 0)
+	cfg := Defaults()
+	cfg.Server = true
+	c := New(cfg, now)
+	in := append([]byte(nil), codec.HeaderAMQP[:]...)
+	for _, p := range []interface{ Append([]byte) []byte }{
+		&codec.Open{ContainerID: "peer", MaxFrameSize: 512}, &codec.Begin{HandleMax: 9},
+		&codec.Attach{Name: "a", Role: codec.RoleReceiver}, &codec.Close{},
+	} {
+		start := len(in)
+		in = codec.BeginFrame(in, codec.FrameAMQP, 0)
+		in = p.Append(in)
+		codec.EndFrame(in, start)
+	}
+	var session *Session
+	for {
+		n, ev := c.Next(now, in)
+		if in = in[n:]; ev == nil {
+			break
+		}
+		switch ev.Kind {
+		case EventOpened:
+			c.Accept(nil)
+		case EventBegun:
+			session = ev.Session
+		case EventAttached:
+			ev.Link.Accept(Terms{})
+		}
+	}
+	if l := session.Attach("b", codec.RoleSender, Terms{}); l != nil {
+		t.Error("attached")
+	}
+}

@@ -2,6 +2,7 @@ package amqp_test
 
 import (
 	"path/filepath"
+	"runtime"
 	"testing"
 	"time"
 
@@ -14,8 +15,8 @@ import (
 var before = []string{"", "opened", "session", "receiver", "sender"}
 
 // FuzzConn writes octets to a server whose shell accepts everything. It must
-// not panic, answer with more than a multiple of what it read, or hold more
-// than what it was made to queue.
+// not panic, answer with or allocate more than a multiple of what it read, or
+// hold more than what it was made to queue.
 func FuzzConn(f *testing.F) {
 	files, err := filepath.Glob("testdata/scripts/*.txt")
 	if err != nil {
@@ -54,8 +55,13 @@ func FuzzConn(f *testing.F) {
 		shell := newFuzzShell(t)
 		shell.feed(start, 1<<30)
 		read, wrote := len(start), shell.wrote
+		before := allocated()
 		shell.feed(octets, 1+int(cut)%700)
 		read += len(octets)
+		// The shell's own copies of the input are in it, and what the testing package does meanwhile.
+		if n, limit := allocated()-before, 1<<20+shell.copied+1024*len(octets); n > uint64(limit) {
+			t.Fatalf("%d octets allocated for %d", n, len(octets))
+		}
 		if limit := 2048 + 64*len(octets); shell.wrote-wrote > limit {
 			t.Fatalf("wrote %d octets for %d", shell.wrote-wrote, len(octets))
 		}
@@ -78,6 +84,13 @@ func FuzzConn(f *testing.F) {
 	})
 }
 
+// allocated returns how many octets the process has allocated so far.
+func allocated() uint64 {
+	var m runtime.MemStats
+	runtime.ReadMemStats(&m)
+	return m.TotalAlloc
+}
+
 // fuzzShell accepts everything.
 type fuzzShell struct {
 	t       testing.TB
@@ -86,6 +99,7 @@ type fuzzShell struct {
 	conn    *amqp.Conn
 	now     time.Time
 	unread  []byte
+	copied  int // octets of input, as often as they were copied
 	wrote   int
 	queued  int
 }
@@ -103,6 +117,7 @@ func (s *fuzzShell) feed(octets []byte, step int) {
 		n := min(step, len(octets))
 		s.unread = append(s.unread, octets[:n]...)
 		octets = octets[n:]
+		s.copied += 2 * len(s.unread)
 		for {
 			n, ev := s.conn.Next(s.now, s.unread)
 			s.unread = s.unread[n:]

@@ -187,10 +187,11 @@ type Terms struct {
 }
 
 // Attach starts a link from this end; EventAttached follows when the peer has
-// answered. Nil: the session isn't live, the peer's handle-max leaves no
-// handle, or its max-frame-size is too small (EventSessionFailed follows).
+// answered. Nil: the session isn't live, the peer has closed the connection,
+// its handle-max leaves no handle, or its max-frame-size is too small
+// (EventSessionFailed follows).
 func (s *Session) Attach(name string, role codec.Role, t Terms) *Link {
-	if !s.Live() {
+	if !s.Live() || s.conn.closeReceived {
 		return nil
 	}
 	handle, ok := s.freeHandle()

@@ -87,7 +87,8 @@ func newWorld(t *rapid.T) *world {
 	for _, e := range w.ends {
 		e.ledger = newLedger(w.t)
 		e.ledger.drained = func(name string) { w.named[name].draining = false }
-		e.Wrote, e.Took = e.ledger.wrote, e.ledger.took
+		e.Wrote = e.ledger.wrote
+		e.Took = func(f amqptest.Frame) { e.ledger.took(f); e.ledger.flushed() }
 		e.Handle = w.handle(e)
 	}
 	return w

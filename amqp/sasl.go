@@ -42,7 +42,8 @@ const (
 
 type saslState struct {
 	done     bool
-	exchange Exchange
+	exchange Exchange // a server's, once init has come
+	initSent bool     // a client's
 }
 
 func (c *Conn) offerMechanisms() {
@@ -132,21 +133,24 @@ func (c *Conn) refuseSASL(format string, args ...any) {
 	c.die(Errorf(ConditionUnauthorizedAccess, format, args...))
 }
 
+// clientSASL goes through mechanisms, init and outcome, in this order: a login isn't told twice, and no outcome counts
+// that comes before it.
 func (c *Conn) clientSASL(code codec.Code, fields []byte) error {
-	switch code {
-	case codec.CodeSASLMechanisms:
+	switch {
+	case code == codec.CodeSASLMechanisms && !c.sasl.initSent:
 		var p codec.SASLMechanisms
 		if _, err := p.Decode(fields); err != nil {
 			return err
 		}
 		for _, m := range p.Mechanisms {
 			if m == c.cfg.Login.Mechanism {
+				c.sasl.initSent = true
 				c.writeSASL(&codec.SASLInit{Mechanism: m, InitialResponse: c.cfg.Login.Response, HasResponse: c.cfg.Login.Response != nil, Hostname: c.cfg.Hostname})
 				return nil
 			}
 		}
 		c.die(Errorf(ConditionUnauthorizedAccess, "peer doesn't offer mechanism %s", c.cfg.Login.Mechanism))
-	case codec.CodeSASLOutcome:
+	case code == codec.CodeSASLOutcome && c.sasl.initSent:
 		var p codec.SASLOutcome
 		if _, err := p.Decode(fields); err != nil {
 			return err
@@ -159,6 +163,8 @@ func (c *Conn) clientSASL(code codec.Code, fields []byte) error {
 		c.out = append(c.out, codec.HeaderAMQP[:]...)
 		c.sendOpen(nil)
 		c.state = stateHeader
+	case code == codec.CodeSASLMechanisms || code == codec.CodeSASLOutcome:
+		c.die(Errorf(ConditionIllegalState, "SASL frame 0x%02x out of order", uint64(code)))
 	default:
 		c.die(Errorf(ConditionNotImplemented, "SASL frame 0x%02x from the server", uint64(code)))
 	}
