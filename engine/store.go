@@ -22,17 +22,22 @@ type Store interface {
 	Commit(records []Record) error
 	// Room reports whether Commit takes new messages now.
 	Room() bool
-	// Load returns the entries of a queue that have a priority, in ascending order of number, from one number on: at
-	// most n, and no further once their payloads have reached that many bytes. At least one is returned if there is
-	// one. The messages are new structs, the caller's own; their payloads may be shared.
+	// Load returns the entries of a queue that have a priority and no due time, in ascending order of number, from one
+	// number on: at most n, and no further once their payloads have reached that many bytes. At least one is returned if
+	// there is one. The messages are new structs, the caller's own; their payloads may be shared.
 	Load(q QueueID, priority uint8, from uint64, n, bytes int) ([]Stored, error)
-	// Pick returns some entries of a queue that have a priority: those of the numbers, which ascend, that are there, and
-	// no further once their payloads have reached that many bytes, but at least one. The messages are as Load's.
+	// Pick returns some entries of a queue that have a priority: those of the numbers, which ascend, that are there,
+	// whatever their due times, and no further once their payloads have reached that many bytes, but at least one. The
+	// messages are as Load's.
 	Pick(q QueueID, priority uint8, numbers []uint64, bytes int) ([]Stored, error)
 	// Expiries returns a reader of what expires, which has told nothing yet.
 	Expiries() Expiries
 	// Remembered returns the ids of an address that came last, n at the most, in the order in which they came.
 	Remembered(address string, n int) ([]DuplicateID, error)
+	// Delayed returns entries of a queue whose due times are at until, a unix millisecond, or before, n at the most, in
+	// ascending order of due time, then of priority (the higher first) and number. It is the state as of the last Commit
+	// that has returned. next is the due time of the first entry that isn't returned, 0 for none.
+	Delayed(q QueueID, until int64, n int) (due []Due, next int64, err error)
 }
 
 // Expiries tells which entries of a store expire. It is used by one goroutine, beside Commit and Load.
@@ -46,12 +51,13 @@ type Expiries interface {
 	Due(until int64, n int) (due []Due, next int64, err error)
 }
 
-// Due is an entry whose time has come.
+// Due is an entry whose time has come: to expire, or to be delivered.
 type Due struct {
 	Queue    QueueID
 	Priority uint8
 	Number   uint64
-	Bytes    int // of its payload
+	Bytes    int   // of its payload
+	At       int64 // its due time, a unix millisecond; 0: it has none, and expires while it is ready
 }
 
 // ErrStoreFull says that a store has no room for messages now. It goes on when there is space again.
@@ -83,15 +89,16 @@ type Definition struct {
 
 // Summary is what a store knows of a queue without reading its entries.
 type Summary struct {
-	Entries uint64
+	Entries uint64  // with a due time and without
 	Bytes   int64   // of their payloads
 	Levels  []Level // those that have entries, the highest priority first
 }
 
 // Level is the entries of a queue that have one priority.
 type Level struct {
-	Priority uint8 // 0..9
-	Entries  uint64
+	Priority uint8  // 0..9
+	Entries  uint64 // without a due time
+	Delayed  uint64 // with one
 	Head     uint64 // no entry has a lower number
 }
 
@@ -102,8 +109,9 @@ type Record struct {
 	Number      uint64
 	From        QueueID // move: where the entry comes from, and
 	FromNumber  uint64  // its number there; purge: the first number that is gone, Number being the last
-	Priority    uint8   // remove, count, move, purge: what the entry was enqueued with; a move doesn't change it
+	Priority    uint8   // remove, count, due, move, purge: what the entry was enqueued with; a move doesn't change it
 	Count, Base uint32  // enqueue, move, count: as in queue.Arrival, absolute
+	Due         int64   // enqueue, move, count, due: before that unix millisecond it is given to nobody; 0: it has no due time
 	Annotations []queue.Annotation
 	Message     *queue.Message // enqueue; move: the same payload under what is now its header
 	Definition  *Definition    // define
@@ -126,17 +134,19 @@ const (
 	RecordDelete                         // the queue and all its entries are gone
 	RecordEnqueue                        // the queue has this entry
 	RecordRemove                         // the entry is gone
-	RecordCount                          // the entry has this count and these annotations
+	RecordCount                          // the entry has this count, this due time and these annotations
 	RecordMove                           // the queue has the entry that another one had, under a new number
-	RecordPurge                          // the entries of one priority from FromNumber to Number are gone
+	RecordPurge                          // the entries of one priority from FromNumber to Number are gone, with a due time or without
 	RecordRemember                       // the address has taken a message with this id
 	RecordForget                         // no id of the address is remembered
+	RecordDue                            // the entry has this due time
 )
 
 // Stored is an entry as the store holds it.
 type Stored struct {
 	Number      uint64
 	Count, Base uint32
+	Due         int64 // as in Record
 	Annotations []queue.Annotation
 	Message     *queue.Message
 }

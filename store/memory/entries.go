@@ -14,6 +14,7 @@ type entries struct {
 	definition engine.Definition
 	all        []engine.Stored
 	blanks     int
+	agenda     agenda
 }
 
 // search returns the place of a number, and whether something stands there.
@@ -88,7 +89,7 @@ func (q *entries) load(priority uint8, from uint64, n, bytes int) []engine.Store
 	var found []engine.Stored
 	for ; i < len(q.all) && len(found) < n; i++ {
 		e := q.all[i]
-		if e.Message == nil || level(e.Message) != priority {
+		if e.Message == nil || e.Due != 0 || level(e.Message) != priority {
 			continue
 		}
 		e.Message = e.Message.Fresh()
@@ -113,12 +114,17 @@ func (q *entries) summary() engine.Summary {
 		s.Entries++
 		s.Bytes += int64(e.Message.Size())
 		l := &levels[level(e.Message)]
-		if l.Entries++; l.Entries == 1 {
+		if l.Entries+l.Delayed == 0 {
 			l.Head = e.Number
+		}
+		if e.Due != 0 {
+			l.Delayed++
+		} else {
+			l.Entries++
 		}
 	}
 	for p := 9; p >= 0; p-- {
-		if levels[p].Entries > 0 {
+		if levels[p].Entries+levels[p].Delayed > 0 {
 			levels[p].Priority = uint8(p)
 			s.Levels = append(s.Levels, levels[p])
 		}

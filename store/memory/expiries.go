@@ -68,6 +68,7 @@ func (x *expiries) Due(until int64, n int) (due []engine.Due, next int64, err er
 		if stored := s.find(e); stored != nil {
 			due = append(due, engine.Due{
 				Queue: e.queue, Priority: level(stored.Message), Number: e.number, Bytes: stored.Message.Size(),
+				At: stored.Due,
 			})
 		}
 	}

@@ -23,6 +23,11 @@ func (s *Spill) Pick(id engine.QueueID, priority uint8, numbers []uint64, bytes 
 // Expiries returns a reader of what expires.
 func (s *Spill) Expiries() engine.Expiries { return s.store.Expiries() }
 
+// Delayed returns entries of a queue that are due at until or before, and when the next one is.
+func (s *Spill) Delayed(id engine.QueueID, until int64, n int) ([]engine.Due, int64, error) {
+	return s.store.Delayed(id, until, n)
+}
+
 // Size returns the bytes of the payloads.
 func (s *Spill) Size() int64 {
 	s.store.mu.Lock()

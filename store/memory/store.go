@@ -96,7 +96,9 @@ func (s *Store) apply(r *engine.Record) {
 		if at := r.Message.Expiry; at > 0 {
 			s.times.add(at, r.Queue, r.Number)
 		}
-		q.put(engine.Stored{Number: r.Number, Count: r.Count, Base: r.Base, Annotations: r.Annotations, Message: r.Message})
+		e := engine.Stored{Number: r.Number, Count: r.Count, Base: r.Base, Annotations: r.Annotations, Message: r.Message}
+		q.delay(&e, r.Due)
+		q.put(e)
 		s.state.LastNumber = max(s.state.LastNumber, r.Number)
 	case engine.RecordPurge:
 		for _, n := range q.between(r.Priority, r.FromNumber, r.Number) {
@@ -107,6 +109,13 @@ func (s *Store) apply(r *engine.Record) {
 	case engine.RecordCount:
 		if e := q.find(r.Number); e != nil {
 			e.Count, e.Base, e.Annotations = r.Count, r.Base, r.Annotations
+			q.delay(e, r.Due)
+			q.forget()
+		}
+	case engine.RecordDue:
+		if e := q.find(r.Number); e != nil {
+			q.delay(e, r.Due)
+			q.forget()
 		}
 	}
 }
@@ -148,7 +157,12 @@ func (s *Store) remove(q *entries, number uint64) bool {
 	if e.Message.Expiry > 0 {
 		s.times.gone++
 	}
-	return q.remove(number)
+	if e.Due != 0 {
+		q.agenda.gone++
+	}
+	removed := q.remove(number)
+	q.forget()
+	return removed
 }
 
 // Pick returns some entries of a queue that have a priority.
