@@ -102,6 +102,7 @@ func (s *Store) applyThrough(window uint64) error {
 			return fmt.Errorf("apply windows up to %d: %w", window, err)
 		}
 	}
+	s.views.Lock()
 	s.mu.Lock()
 	if something {
 		s.index.Publish()
@@ -110,6 +111,7 @@ func (s *Store) applyThrough(window uint64) error {
 	s.applied = savedPosition{window, next}
 	s.room.Broadcast()
 	s.mu.Unlock()
+	s.views.Unlock()
 	s.measure.applied(batch, time.Since(start))
 	return nil
 }

@@ -57,7 +57,7 @@ func (b *bodies) read(e *index.Entry) (engine.Stored, error) {
 	m := new(queue.Message)
 	*m = h.message
 	m.Address, m.Payload = b.address, payload
-	stored := engine.Stored{Number: e.Number, Count: e.Count, Base: e.Base, Message: m}
+	stored := engine.Stored{Number: e.Number, Count: e.Count, Base: e.Base, Due: e.Due(), Message: m}
 	if e.Extra != nil && len(e.Extra.Annotations) > 0 {
 		if stored.Annotations, err = readAnnotations(e.Extra.Annotations); err != nil {
 			return stored, fmt.Errorf("store: entry %d: %w", e.Number, err)

@@ -96,6 +96,9 @@ func (c *checking) run() error {
 	if err := c.snap.CheckIDs(func(problem string) { c.report.problem("%s", problem) }); err != nil {
 		return err
 	}
+	if err := c.snap.CheckDues(func(problem string) { c.report.problem("%s", problem) }); err != nil {
+		return err
+	}
 	if live := c.snap.Live(); !maps.Equal(live, c.live) {
 		for _, segment := range slices.Sorted(maps.Keys(c.segments)) {
 			if a, b := live[segment], c.live[segment]; a != b {

@@ -138,8 +138,14 @@ func (s *Store) encode(records []engine.Record) (parts int64, err error) {
 				w.purge(queue, level(r.Priority), index.Span{First: r.FromNumber, Last: r.Number})
 			}
 		case engine.RecordCount:
-			w.count(queue, r.Number, level(r.Priority), r.Count, r.Base)
+			p := level(r.Priority)
+			w.count(queue, r.Number, p, r.Count, r.Base)
 			w.annotations(r.Annotations)
+			if r.Due != 0 {
+				w.due(queue, r.Number, p, r.Due)
+			}
+		case engine.RecordDue:
+			w.due(queue, r.Number, level(r.Priority), r.Due)
 		case engine.RecordEnqueue, engine.RecordMove:
 			move := r.Kind == engine.RecordMove
 			if move {
@@ -167,6 +173,9 @@ func (s *Store) encode(records []engine.Record) (parts int64, err error) {
 				w.enqueue(factEnqueue, queue, r.Number, p, w.bodies, r.Count, r.Base)
 			}
 			w.annotations(r.Annotations)
+			if r.Due != 0 {
+				w.due(queue, r.Number, p, r.Due)
+			}
 		case engine.RecordRemember:
 			w.remember(r.Remembered.Address, r.Number, uint64(r.Remembered.Keep), r.Remembered.ID)
 		case engine.RecordForget:

@@ -215,6 +215,16 @@ func TestCheck(t *testing.T) {
 		}
 		got += len(entries)
 	}
+	for n, e := range q.entries {
+		if e.Due == 0 {
+			continue
+		}
+		entries, err := s.Pick(1, min(e.Message.Priority, 9), []uint64{n}, 1)
+		if err != nil {
+			t.Fatal(err)
+		}
+		got += len(entries)
+	}
 	if got != len(q.entries)-1 || s.Metrics().BadBodies != 1 {
 		t.Errorf("%d entries, %d bad, want %d, 1", got, s.Metrics().BadBodies, len(q.entries)-1)
 	}

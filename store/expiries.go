@@ -34,7 +34,9 @@ func (x *expiries) Due(until int64, n int) ([]engine.Due, int64, error) {
 	s.mu.Unlock()
 	x.found = x.found[:0]
 	next, err := x.reader.Next(until, n, func(queue uint64, priority uint8, e *index.Entry) {
-		x.found = append(x.found, engine.Due{Queue: engine.QueueID(queue), Priority: priority, Number: e.Number, Bytes: int(e.Payload)})
+		x.found = append(x.found, engine.Due{
+			Queue: engine.QueueID(queue), Priority: priority, Number: e.Number, Bytes: int(e.Payload), At: e.Due(),
+		})
 	})
 	if err != nil {
 		return nil, 0, err
@@ -64,14 +66,16 @@ func (x *expiries) present() ([]engine.Due, error) {
 			rest = rest[1:]
 		}
 		same := found[:len(found)-len(rest)]
-		if gone, known := x.removed(uint64(first.Queue), first.Priority); known {
+		if gone, known := x.removed(uint64(first.Queue), first.Priority, same); known {
 			for _, d := range same {
 				if !gone(d.Number) {
 					there = append(there, d)
 				}
 			}
 		} else if err := x.store.find(uint64(first.Queue), first.Priority, x.numbers, func(e *index.Entry) {
-			there = append(there, engine.Due{Queue: first.Queue, Priority: first.Priority, Number: e.Number, Bytes: int(e.Payload)})
+			there = append(there, engine.Due{
+				Queue: first.Queue, Priority: first.Priority, Number: e.Number, Bytes: int(e.Payload), At: e.Due(),
+			})
 		}); err != nil {
 			return nil, err
 		}
@@ -81,12 +85,18 @@ func (x *expiries) present() ([]engine.Due, error) {
 }
 
 // removed returns what says whether an entry that was found is pending to be removed; false if the index has gone on
-// since, so that who knows what is pending doesn't know enough.
-func (x *expiries) removed(queue uint64, priority uint8) (gone func(number uint64) bool, known bool) {
+// since, so that who knows what is pending doesn't know enough, or if some may have a due time.
+func (x *expiries) removed(queue uint64, priority uint8, found []engine.Due) (gone func(number uint64) bool, known bool) {
+	if slices.ContainsFunc(found, func(d engine.Due) bool { return d.At != 0 }) {
+		return nil, false
+	}
 	s := x.store
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if s.index.View() != x.reader.View() {
+	if s.index.View() != x.reader.View() || s.pending.delays(queue, priority) {
+		return nil, false
+	}
+	if sum, there := s.index.Summary(queue); there && sum.Delayed() > 0 {
 		return nil, false
 	}
 	waiting := s.pending.find(queue, priority, x.numbers)

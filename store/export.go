@@ -140,6 +140,9 @@ func (e *exporter) level(queue uint64, priority uint8) error {
 			e.w.body(stored.Message, nil)
 			e.w.enqueue(factEnqueue, queue, stored.Number, priority, e.w.bodies, stored.Count, stored.Base)
 			e.w.annotations(stored.Annotations)
+			if stored.Due != 0 {
+				e.w.due(queue, stored.Number, priority, stored.Due)
+			}
 			if err := e.frame(exportFrame); err != nil {
 				return err
 			}
@@ -270,7 +273,7 @@ func (s *Store) importFrame(payload []byte) error {
 			}
 			records = append(records, engine.Record{
 				Kind: engine.RecordEnqueue, Queue: engine.QueueID(f.queue), Number: f.number, Message: messages[f.body-1],
-				Count: f.count, Base: f.base, Annotations: annotations,
+				Count: f.count, Base: f.base, Due: f.due, Annotations: annotations,
 			})
 		case factRemember:
 			records = append(records, engine.Record{Kind: engine.RecordRemember, Number: f.number, Remembered: &engine.Remembered{

@@ -41,7 +41,7 @@ type fact struct {
 	body        uint64 // one more than the body's number in its window; 0: none
 	count, base uint32
 	annotations []byte // without the count when there are none
-	due         int64  // unix milliseconds
+	due         int64  // unix milliseconds; enqueue, relocate, move, count: of the due fact right behind, 0 without
 
 	definition engine.Definition // define
 

@@ -45,7 +45,7 @@ func (s *Store) find(queue uint64, priority uint8, numbers []uint64, f func(*ind
 type pendingFound struct {
 	deleted bool // with the queue
 	fresh   []index.Entry
-	edits   map[uint64]index.Edit // the last one of each
+	edits   map[uint64]index.Edit // what they come to for each entry
 	purges  []pendingPurge
 }
 
@@ -75,10 +75,7 @@ func (p *pending) find(queue uint64, priority uint8, numbers []uint64) (found pe
 			continue
 		}
 		if _, asked := slices.BinarySearch(numbers, e.Number); asked {
-			if found.edits == nil {
-				found.edits = map[uint64]index.Edit{}
-			}
-			found.edits[e.Number] = e.Edit
+			found.edit(e.Edit)
 		}
 	}
 	for _, p := range l.purges {
@@ -89,12 +86,35 @@ func (p *pending) find(queue uint64, priority uint8, numbers []uint64) (found pe
 	return found
 }
 
+// edit takes an edit in behind those that are there.
+func (p *pendingFound) edit(e index.Edit) {
+	if p.edits == nil {
+		p.edits = map[uint64]index.Edit{}
+	}
+	before := p.edits[e.Number]
+	switch {
+	case before.Kind == index.EditRemove:
+		return
+	case before.Kind == index.EditCount && e.Kind == index.EditDue:
+		both := *before.Entry
+		e.On(&both)
+		e.Kind, e.Entry = index.EditCount, &both
+	}
+	p.edits[e.Number] = e
+}
+
+// renews reports whether an entry that the index may have is there anew.
+func (p *pendingFound) renews(number uint64) bool {
+	_, there := slices.BinarySearchFunc(p.fresh, number, func(e index.Entry, n uint64) int { return compare(e.Number, n) })
+	return there
+}
+
 // removes reports whether an entry that the index has is gone.
 func (p *pendingFound) removes(number uint64) bool {
 	if p.deleted {
 		return true
 	}
-	if slices.ContainsFunc(p.fresh, func(e index.Entry) bool { return e.Number == number }) {
+	if p.renews(number) {
 		return false
 	}
 	return p.edits[number].Kind == index.EditRemove ||
@@ -115,13 +135,6 @@ func (p *pendingFound) amend(e *index.Entry) (gone bool) {
 	if edit.Kind == index.EditRemove {
 		return true
 	}
-	parts := []index.Part(nil)
-	if e.Extra != nil {
-		parts = e.Extra.Parts
-	}
-	e.Count, e.Base, e.Extra = edit.Entry.Count, edit.Entry.Base, &index.Extra{Parts: parts}
-	if edit.Entry.Extra != nil {
-		e.Extra.Annotations = edit.Entry.Extra.Annotations
-	}
+	edit.On(e)
 	return false
 }

@@ -120,8 +120,8 @@ func (e *BodyError) Error() string {
 		e.Offset, e.Reason)
 }
 
-// look calls f with entries of a level in ascending order of number, pending ones and others, n at the most or until
-// it returns false. The caller holds reading.
+// look calls f with entries of a level that have no due time, in ascending order of number, pending ones and others, n at
+// the most or until it returns false. The caller holds reading.
 func (s *Store) look(queue uint64, priority uint8, from uint64, n int, f func(*index.Entry) bool) error {
 	s.mu.Lock()
 	if s.err != nil {
@@ -129,12 +129,15 @@ func (s *Store) look(queue uint64, priority uint8, from uint64, n int, f func(*i
 		return s.err
 	}
 	view := s.index.View()
-	fresh, edits, purges, whole := s.pending.peek(queue, priority, from, n)
+	waiting, whole := s.pending.peek(queue, priority, from, n)
 	s.mu.Unlock()
-	waiting := pendingFound{edits: edits, purges: purges}
+	fresh := waiting.fresh
 
 	ended := false
 	give := func(e *index.Entry) bool {
+		if e.Due() != 0 {
+			return true
+		}
 		n--
 		if !f(e) || n <= 0 {
 			ended = true
@@ -166,37 +169,40 @@ func (s *Store) look(queue uint64, priority uint8, from uint64, n int, f func(*i
 	return nil
 }
 
-// peek returns what is pending of a level from a number on: at most n entries, and the last edit of each entry that
-// the index has, and which of its entries are gone before that. With whole, there is nothing in the index to be looked at.
-func (p *pending) peek(queue uint64, priority uint8, from uint64, n int) (
-	entries []index.Entry, edits map[uint64]index.Edit, purges []pendingPurge, whole bool,
-) {
+// peek returns what is pending of a level from a number on: at most n entries without a due time, and what changes of
+// those that the index has. With whole, there is nothing in the index to be looked at. Entries with a due time are left
+// out where the index can't have them without it.
+func (p *pending) peek(queue uint64, priority uint8, from uint64, n int) (found pendingFound, whole bool) {
 	s := p.shelves[queue]
 	if s == nil {
-		return nil, nil, nil, false
+		return found, false
 	}
 	if s.deleted != 0 {
-		return nil, nil, nil, true
+		found.deleted = true
+		return found, true
 	}
 	l := s.levels[priority]
 	if l == nil {
-		return nil, nil, nil, false
+		return found, false
 	}
 	i, _ := l.search(from)
-	for ; i < len(l.entries) && len(entries) < n; i++ {
-		if e := &l.entries[i]; !e.gone {
-			entries = append(entries, e.Entry)
-		}
-	}
-	for i := range l.edits {
-		e := &l.edits[i]
-		if e.Number < from || e.Kind == index.EditPut {
+	for ready := 0; i < len(l.entries) && ready < n; i++ {
+		e := &l.entries[i]
+		if e.gone {
 			continue
 		}
-		if edits == nil {
-			edits = map[uint64]index.Edit{}
+		if e.Due() == 0 {
+			ready++
+		} else if !e.indexed {
+			continue
 		}
-		edits[e.Number] = e.Edit
+		found.fresh = append(found.fresh, e.Entry)
 	}
-	return entries, edits, slices.Clone(l.purges), false
+	for i := range l.edits {
+		if e := &l.edits[i]; e.Number >= from && e.Kind != index.EditPut {
+			found.edit(e.Edit)
+		}
+	}
+	found.purges = slices.Clone(l.purges)
+	return found, false
 }

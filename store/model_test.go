@@ -2,6 +2,7 @@ package store_test
 
 import (
 	"bytes"
+	"cmp"
 	"fmt"
 	"maps"
 	"math/rand/v2"
@@ -74,7 +75,7 @@ func (m *model) apply(records []engine.Record) {
 		switch r.Kind {
 		case engine.RecordEnqueue, engine.RecordMove:
 			q.entries[r.Number] = engine.Stored{
-				Number: r.Number, Count: r.Count, Base: r.Base, Annotations: r.Annotations, Message: r.Message,
+				Number: r.Number, Count: r.Count, Base: r.Base, Due: r.Due, Annotations: r.Annotations, Message: r.Message,
 			}
 			m.last = max(m.last, r.Number)
 		case engine.RecordRemove:
@@ -87,7 +88,12 @@ func (m *model) apply(records []engine.Record) {
 			}
 		case engine.RecordCount:
 			if e, there := q.entries[r.Number]; there {
-				e.Count, e.Base, e.Annotations = r.Count, r.Base, r.Annotations
+				e.Count, e.Base, e.Due, e.Annotations = r.Count, r.Base, r.Due, r.Annotations
+				q.entries[r.Number] = e
+			}
+		case engine.RecordDue:
+			if e, there := q.entries[r.Number]; there {
+				e.Due = r.Due
 				q.entries[r.Number] = e
 			}
 		}
@@ -128,6 +134,9 @@ func (m *model) next(r *rand.Rand, l load) []engine.Record {
 			e.Count, e.Base = 2, 1
 			e.Annotations = []queue.Annotation{{Key: "why", Value: "moved"}}
 		}
+		if r.IntN(8) == 0 {
+			e.Due = dueTime(r)
+		}
 		add(e)
 		if r.IntN(10) == 0 { // to another queue as well
 			if e.Queue = ids[r.IntN(len(ids))]; e.Queue != id {
@@ -147,13 +156,15 @@ func (m *model) next(r *rand.Rand, l load) []engine.Record {
 				to := ids[r.IntN(len(ids))]
 				add(engine.Record{
 					Kind: engine.RecordMove, Queue: to, Number: m.last, From: id, FromNumber: n, Priority: p,
-					Count: 1, Base: 1, Message: e.Message.Moved("dead"),
+					Count: 1, Base: 1, Due: e.Due * r.Int64N(2), Message: e.Message.Moved("dead"),
 				})
 			case k < 3:
 				add(engine.Record{
 					Kind: engine.RecordCount, Queue: id, Number: n, Priority: p, Count: e.Count + 1, Base: e.Base,
-					Annotations: []queue.Annotation{{Key: "tried", Value: int64(k)}},
+					Annotations: []queue.Annotation{{Key: "tried", Value: int64(k)}}, Due: dueTime(r) * r.Int64N(2),
 				})
+			case k < 5 || e.Due != 0 && k < 15:
+				add(engine.Record{Kind: engine.RecordDue, Queue: id, Number: n, Priority: p, Due: dueTime(r) * (r.Int64N(4) / 3)})
 			case k < 33:
 				add(engine.Record{Kind: engine.RecordRemove, Queue: id, Number: n, Priority: p})
 			}
@@ -168,6 +179,9 @@ func (m *model) next(r *rand.Rand, l load) []engine.Record {
 	m.identify(r, add)
 	return records
 }
+
+// dueTime makes a due time: some are the same.
+func dueTime(r *rand.Rand) int64 { return 1_000_000 + r.Int64N(1000) }
 
 func (m *model) message(r *rand.Rand, l load) *queue.Message {
 	size := r.IntN(300)
@@ -259,8 +273,64 @@ func (q *modelQueue) diff(s *store.Store) error {
 			}
 			from = entries[len(entries)-1].Number + 1
 		}
+		var delayed []uint64
+		want = slices.DeleteFunc(want, func(n uint64) bool {
+			if q.entries[n].Due != 0 {
+				delayed = append(delayed, n)
+				return true
+			}
+			return false
+		})
+		picked, err := s.Pick(q.definition.ID, uint8(p), delayed, 1<<30)
+		if err != nil {
+			return err
+		}
+		for i, e := range picked {
+			if w := q.entries[e.Number]; len(picked) != len(delayed) || e.Number != delayed[i] || !same(e, w) {
+				return fmt.Errorf("queue %d: entry %d that waits = %+v of %+v\nwant %+v of %+v", q.definition.ID, e.Number, e, e.Message, w, w.Message)
+			}
+		}
+		if len(picked) != len(delayed) {
+			return fmt.Errorf("queue %d, priority %d: %d entries wait, want %d", q.definition.ID, p, len(picked), len(delayed))
+		}
 		if !slices.Equal(got, want) {
 			return fmt.Errorf("queue %d, priority %d: %d entries, want %d\n%v\n%v", q.definition.ID, p, len(got), len(want), got, want)
+		}
+	}
+	return q.diffDelayed(s)
+}
+
+// diffDelayed returns how a store differs in what it tells of due times.
+func (q *modelQueue) diffDelayed(s *store.Store) error {
+	var want []engine.Due
+	for n, e := range q.entries {
+		if e.Due != 0 {
+			want = append(want, engine.Due{
+				Queue: q.definition.ID, Priority: min(e.Message.Priority, 9), Number: n, Bytes: e.Message.Size(), At: e.Due,
+			})
+		}
+	}
+	slices.SortFunc(want, func(a, b engine.Due) int {
+		return cmp.Or(cmp.Compare(a.At, b.At), cmp.Compare(b.Priority, a.Priority), cmp.Compare(a.Number, b.Number))
+	})
+	for _, until := range []int64{0, 1_000_100, 1_000_500, 2_000_000} {
+		for _, n := range []int{1, 7, 1000, 1 << 20} {
+			k := 0
+			for k < len(want) && k < n && want[k].At <= until {
+				k++
+			}
+			next := int64(0)
+			if k < len(want) {
+				next = want[k].At
+			}
+			got, soon, err := s.Delayed(q.definition.ID, until, n)
+			if err != nil {
+				return err
+			}
+			if !slices.Equal(got, want[:k]) || soon != next {
+				return fmt.Errorf("queue %d: %d due until %d, the next at %d, want %d and %d\n%v\n%v",
+					q.definition.ID, len(got), until, soon, k, next, got, want[:k])
+			}
 		}
 	}
 	return nil
@@ -268,7 +338,7 @@ func (q *modelQueue) diff(s *store.Store) error {
 
 func same(a, b engine.Stored) bool {
 	m, n := a.Message, b.Message
-	return a.Count == b.Count && a.Base == b.Base && fmt.Sprint(a.Annotations) == fmt.Sprint(b.Annotations) &&
+	return a.Count == b.Count && a.Base == b.Base && a.Due == b.Due && fmt.Sprint(a.Annotations) == fmt.Sprint(b.Annotations) &&
 		bytes.Equal(m.Payload, n.Payload) && m.Address == n.Address && m.Expiry == n.Expiry && m.Arrived == n.Arrived &&
 		m.Priority == n.Priority && m.TTL == n.TTL && m.HeaderDurable == n.HeaderDurable && m.Format == n.Format
 }

@@ -54,15 +54,17 @@ type shelf struct {
 	definition []byte
 	deleted    uint64 // the window that deletes it, 0: none
 	levels     [index.Priorities]*shelfLevel
+	passed     index.Delayed // what the index lists up to there to be due isn't so any more
 }
 
 // shelfLevel is what is pending of one queue and priority.
 type shelfLevel struct {
-	entries []pendingEntry // in ascending order of number
-	mixed   bool           // they aren't in order of their windows
-	purges  []pendingPurge // of entries that the index may have; edits of them come later
-	edits   []pendingEdit  // of entries that the index may have, in the order they hold
-	floor   uint64         // the index has never had a higher number here
+	entries []pendingEntry         // in ascending order of number
+	mixed   bool                   // they aren't in order of their windows
+	purges  []pendingPurge         // of entries that the index may have; edits of them come later
+	edits   []pendingEdit          // of entries that the index may have, in the order they hold
+	floor   uint64                 // the index has never had a higher number here
+	waits   map[uint64]pendingWait // entries that have a due time by what is pending
 }
 
 type pendingEntry struct {
@@ -70,6 +72,12 @@ type pendingEntry struct {
 	window  uint64
 	gone    bool
 	indexed bool // the index may have an entry of this number
+}
+
+// pendingWait is a due time.
+type pendingWait struct {
+	at     int64  // unix milliseconds
+	window uint64 // of what goes into the index with it
 }
 
 type pendingEdit struct {
@@ -132,7 +140,7 @@ facts:
 	for w.next() {
 		f := &w.fact
 		switch f.kind {
-		case factEnqueue, factRelocate, factMove, factRemove, factCount, factRemember:
+		case factEnqueue, factRelocate, factMove, factRemove, factCount, factDue, factRemember:
 			entries++
 		}
 		switch f.kind {
@@ -161,6 +169,10 @@ facts:
 		case factCount:
 			if l := p.level(f.queue, f.priority); l != nil {
 				l.count(f, r.Index)
+			}
+		case factDue:
+			if l := p.level(f.queue, f.priority); l != nil {
+				l.delay(f, r.Index)
 			}
 		case factDefine:
 			p.define(f, r.Index)
@@ -229,8 +241,8 @@ func (p *pending) enterEntry(l *shelfLevel, f *fact, window uint64) {
 		Number: f.number, Place: b.place, Payload: b.size, Expiry: b.expiry, Count: f.count, Base: f.base,
 	}}
 	p.timed = p.timed || b.expiry > 0
-	if len(b.parts) > 0 || len(f.annotations) > 0 {
-		e.Extra = &index.Extra{Annotations: slices.Clone(f.annotations), Parts: b.parts}
+	if len(b.parts) > 0 || len(f.annotations) > 0 || f.due != 0 {
+		e.Extra = &index.Extra{Due: f.due, Annotations: slices.Clone(f.annotations), Parts: b.parts}
 	}
 	if f.kind == factRelocate && p.rebuild == nil {
 		put := e.Entry
@@ -298,6 +310,7 @@ func (l *shelfLevel) search(number uint64) (int, bool) {
 
 func (l *shelfLevel) put(e pendingEntry) {
 	e.indexed = e.Number <= l.floor
+	l.wait(e.Number, e.Due(), e.window)
 	if n := len(l.entries); n == 0 || l.entries[n-1].Number < e.Number {
 		l.entries = append(l.entries, e)
 		return
@@ -324,6 +337,7 @@ func (l *shelfLevel) remove(number, window uint64) {
 		e.Extra = nil
 		indexed = e.indexed
 	}
+	l.wait(number, 0, window)
 	if indexed {
 		l.edits = append(l.edits, pendingEdit{index.Edit{Number: number, Kind: index.EditRemove}, window})
 	}
@@ -334,38 +348,69 @@ func (l *shelfLevel) purge(span index.Span, window uint64) {
 	for ; i < len(l.entries) && l.entries[i].Number <= span.Last; i++ {
 		l.entries[i].gone, l.entries[i].Extra = true, nil
 	}
+	if n := uint64(len(l.waits)); n > span.Last-span.First {
+		for number := span.First; number <= span.Last; number++ {
+			delete(l.waits, number)
+		}
+	} else {
+		for number := range l.waits {
+			if number >= span.First && number <= span.Last {
+				delete(l.waits, number)
+			}
+		}
+	}
 	l.edits = slices.DeleteFunc(l.edits, func(e pendingEdit) bool { return e.Number >= span.First && e.Number <= span.Last })
 	l.purges = append(l.purges, pendingPurge{span, window})
 }
 
 func (l *shelfLevel) count(f *fact, window uint64) {
-	var extra *index.Extra
-	if len(f.annotations) > 0 {
-		extra = &index.Extra{Annotations: slices.Clone(f.annotations)}
+	now := index.Entry{Count: f.count, Base: f.base}
+	if len(f.annotations) > 0 || f.due != 0 {
+		now.Extra = &index.Extra{Due: f.due, Annotations: slices.Clone(f.annotations)}
 	}
-	i, found := l.search(f.number)
-	indexed := f.number <= l.floor
+	l.edit(f.number, index.EditCount, now, window)
+}
+
+// delay gives an entry a due time, or none.
+func (l *shelfLevel) delay(f *fact, window uint64) {
+	var now index.Entry
+	if f.due != 0 {
+		now.Extra = &index.Extra{Due: f.due}
+	}
+	l.edit(f.number, index.EditDue, now, window)
+}
+
+// edit changes an entry that is there.
+func (l *shelfLevel) edit(number uint64, kind index.EditKind, now index.Entry, window uint64) {
+	i, found := l.search(number)
+	indexed, carried := number <= l.floor, window
 	if found {
 		e := &l.entries[i]
 		if e.gone {
 			return
 		}
-		indexed = e.indexed
-		e.Count, e.Base = f.count, f.base
-		if e.Extra != nil && len(e.Extra.Parts) > 0 {
-			both := index.Extra{Parts: e.Extra.Parts}
-			if extra != nil {
-				both.Annotations = extra.Annotations
-			}
-			e.Extra = &both
-		} else {
-			e.Extra = extra
+		if indexed = e.indexed; !indexed {
+			carried = e.window
 		}
+		(&index.Edit{Kind: kind, Entry: &now}).On(&e.Entry)
+	}
+	if found || indexed {
+		l.wait(number, now.Due(), carried)
 	}
 	if indexed {
-		l.edits = append(l.edits, pendingEdit{index.Edit{Number: f.number, Kind: index.EditCount, Entry: &index.Entry{
-			Count: f.count, Base: f.base, Extra: extra,
-		}}, window})
+		l.edits = append(l.edits, pendingEdit{index.Edit{Number: number, Kind: kind, Entry: &now}, window})
+	}
+}
+
+// wait notes the due time that an entry has by what is pending, 0 for none, and which window brings it to the index.
+func (l *shelfLevel) wait(number uint64, at int64, window uint64) {
+	if at != 0 {
+		if l.waits == nil {
+			l.waits = map[uint64]pendingWait{}
+		}
+		l.waits[number] = pendingWait{at, window}
+	} else if len(l.waits) > 0 {
+		delete(l.waits, number)
 	}
 }
 
@@ -480,6 +525,7 @@ func (p *pending) applied(window uint64) {
 			s.defined, s.definition = 0, nil
 		}
 		empty := s.defined == 0
+		s.passed = index.Delayed{}
 		for priority, l := range s.levels {
 			if l == nil {
 				continue
@@ -521,6 +567,11 @@ func (l *shelfLevel) applied(window uint64) {
 		n++
 	}
 	l.edits = slices.Delete(l.edits, 0, n)
+	for number, w := range l.waits {
+		if w.window <= window {
+			delete(l.waits, number)
+		}
+	}
 	if !l.mixed {
 		n = 0
 		for n < len(l.entries) && l.entries[n].window <= window {

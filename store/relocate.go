@@ -250,6 +250,9 @@ func (r *relocating) write() error {
 		} else {
 			w.rawAnnotations(nil)
 		}
+		if at := e.entry.Due(); at != 0 {
+			w.due(e.queue, e.number, e.priority, at)
+		}
 		written++
 	}
 	if w.empty() {
@@ -274,14 +277,14 @@ func (r *relocating) removed() {
 		k := entryKey{queue: e.queue, priority: e.priority}
 		c, known := levels[k]
 		if !known {
-			_, c.edits, c.purges, c.deleted = s.pending.peek(e.queue, e.priority, 0, 0)
+			c, _ = s.pending.peek(e.queue, e.priority, 0, 0)
 			levels[k] = c
 		}
 		if c.removes(e.number) {
 			continue
 		}
-		if edit := c.edits[e.number]; edit.Kind == index.EditCount {
-			e.entry.Count, e.entry.Base, e.entry.Extra = edit.Entry.Count, edit.Entry.Base, edit.Entry.Extra
+		if edit, changed := c.edits[e.number]; changed {
+			edit.On(&e.entry)
 		}
 		kept = append(kept, e)
 	}

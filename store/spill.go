@@ -92,6 +92,11 @@ func (s *Spill) Pick(q engine.QueueID, priority uint8, numbers []uint64, bytes i
 // Expiries returns a reader of what expires.
 func (s *Spill) Expiries() engine.Expiries { return s.store.Expiries() }
 
+// Delayed returns entries of a queue that are due at until or before, and when the next one is.
+func (s *Spill) Delayed(q engine.QueueID, until int64, n int) ([]engine.Due, int64, error) {
+	return s.store.Delayed(q, until, n)
+}
+
 // Size returns the bytes of the spill's segments. It may be called at any time.
 func (s *Spill) Size() int64 {
 	size := int64(0)

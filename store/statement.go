@@ -196,6 +196,9 @@ func (st *restating) level(queue uint64, priority uint8) error {
 		} else {
 			st.w.rawAnnotations(nil)
 		}
+		if at := e.Due(); at != 0 {
+			st.w.due(queue, e.Number, priority, at)
+		}
 		return st.flushLarge()
 	})
 }

@@ -35,6 +35,7 @@ type Store struct {
 	err     error // why nothing more is taken
 
 	reading  sync.RWMutex // held by readers while what they look at must stay: segments and versions of the index
+	views    sync.RWMutex // held while what the index has and what is pending must stay apart as they are; before mu
 	wake     chan struct{}
 	requests chan request
 	holds    atomic.Int32   // snapshots that are read
@@ -208,7 +209,9 @@ func summary(sum *index.Summary) engine.Summary {
 		if l.Entries > 0 {
 			s.Entries += l.Entries
 			s.Bytes += int64(l.Bytes)
-			s.Levels = append(s.Levels, engine.Level{Priority: l.Priority, Entries: l.Entries, Head: l.Head})
+			s.Levels = append(s.Levels, engine.Level{
+				Priority: l.Priority, Entries: l.Entries - l.Delayed, Delayed: l.Delayed, Head: l.Head,
+			})
 		}
 	}
 	slices.SortFunc(s.Levels, func(a, b engine.Level) int { return cmp.Compare(b.Priority, a.Priority) })

@@ -37,12 +37,13 @@ func (w *windowReader) next() bool {
 	f := &w.fact
 	at := w.size - len(r.b)
 	start := r.b
-	f.kind, f.priority = factKind(r.byte()), 0
+	f.kind, f.priority, f.due = factKind(r.byte()), 0, 0
 	switch f.kind {
 	case factEnqueue, factRelocate:
 		f.queue, f.number, f.priority = r.uvarint(), r.uvarint(), r.byte()
 		f.body, f.count, f.base = r.uvarint(), r.uint32(), r.uint32()
 		f.annotations = r.skipAnnotations()
+		w.dueBehind()
 	case factBody:
 		size := r.uvarint()
 		if f.at, f.bytes = at, (&reader{b: start}).bytes(size); f.bytes == nil || int(size) < len(start)-len(r.b) {
@@ -56,10 +57,12 @@ func (w *windowReader) next() bool {
 		f.queue, f.number, f.priority = r.uvarint(), r.uvarint(), r.byte()
 		f.count, f.base = r.uint32(), r.uint32()
 		f.annotations = r.skipAnnotations()
+		w.dueBehind()
 	case factMove:
 		f.queue, f.number, f.from, f.fromNumber, f.priority = r.uvarint(), r.uvarint(), r.uvarint(), r.uvarint(), r.byte()
 		f.body, f.count, f.base = r.uvarint(), r.uint32(), r.uint32()
 		f.annotations = r.skipAnnotations()
+		w.dueBehind()
 	case factDefine:
 		f.queue = r.uvarint()
 		f.definition = r.definition(f.queue)
@@ -92,6 +95,21 @@ func (w *windowReader) next() bool {
 		return false
 	}
 	return true
+}
+
+// dueBehind takes a due fact that stands right behind another one about the same entry together with that.
+func (w *windowReader) dueBehind() {
+	if len(w.r.b) == 0 || factKind(w.r.b[0]) != factDue {
+		return
+	}
+	f, r := &w.fact, w.r
+	r.byte()
+	if r.uvarint() != f.queue || r.uvarint() != f.number || r.byte() != f.priority {
+		return
+	}
+	if due := int64(r.uvarint()); !r.failed {
+		f.due, w.r = due, r
+	}
 }
 
 func (r *reader) spans(dst []index.Span) []index.Span {

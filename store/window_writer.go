@@ -121,6 +121,14 @@ func (w *windowWriter) move(queue, number, from, fromNumber uint64, priority uin
 	w.uvarint(uint64(base))
 }
 
+// due writes when an entry is due, right behind what else is said of it. What it has otherwise is no due time.
+func (w *windowWriter) due(queue, number uint64, priority uint8, at int64) {
+	w.begin(factDue, queue)
+	w.uvarint(number)
+	w.b = append(w.b, priority)
+	w.uvarint(uint64(at))
+}
+
 func (w *windowWriter) annotations(all []queue.Annotation) {
 	if len(all) == 0 {
 		w.b = append(w.b, 0)

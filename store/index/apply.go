@@ -204,9 +204,15 @@ func (a *applying) deleteQueue(queue uint64) error {
 		return nil
 	}
 	a.queues[queue] = nil
+	delayed := s.Delayed()
 	for i := range s.Levels {
 		l := &s.Levels[i]
 		if err := a.emptyLevel(queue, l); err != nil {
+			return err
+		}
+	}
+	if delayed > 0 {
+		if err := a.x.scanAt(a.x.ts, queueKey(tableDue, queue), func(key, _ []byte) error { return a.w.delete(key) }); err != nil {
 			return err
 		}
 	}

@@ -38,7 +38,17 @@ type Span struct{ First, Last uint64 }
 type Edit struct {
 	Number uint64
 	Kind   EditKind
-	Entry  *Entry // of EditPut; EditCount: Count, Base and Extra without Parts
+	Entry  *Entry // of EditPut; EditCount: Count, Base and Extra without Parts; EditDue: Due. Immutable
+}
+
+// On changes an entry as an EditCount or EditDue says.
+func (e *Edit) On(entry *Entry) {
+	switch e.Kind {
+	case EditCount:
+		entry.recount(e.Entry)
+	case EditDue:
+		entry.delay(e.Entry.Due())
+	}
 }
 
 // EditKind says what an edit does.
@@ -47,6 +57,7 @@ type EditKind uint8
 const (
 	EditRemove EditKind = iota + 1 // the entry is gone
 	EditCount                      // the entry has this count, base, due and annotations
+	EditDue                        // the entry has this due time
 	EditPut                        // the level has this entry, whether or not it had one of that number
 )
 

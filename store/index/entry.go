@@ -24,6 +24,14 @@ type Extra struct {
 	Parts       []Part // where the payload is, if not in the body
 }
 
+// Due returns the time that the entry waits for, in unix milliseconds, 0 for none.
+func (e *Entry) Due() int64 {
+	if e.Extra == nil {
+		return 0
+	}
+	return e.Extra.Due
+}
+
 // Part is a share of a large payload: so many bytes of it are in that segment.
 type Part struct {
 	Segment uint64
@@ -55,6 +63,7 @@ type Counters struct {
 type Level struct {
 	Priority  uint8
 	Entries   uint64
+	Delayed   uint64 // those of them that have a due time
 	Bytes     uint64 // of payloads
 	Head      uint64 // no entry has a lower number
 	Last      uint64 // no entry has ever had a higher number
@@ -74,6 +83,14 @@ func (s *Summary) Entries() (n, bytes uint64) {
 		bytes += s.Levels[i].Bytes
 	}
 	return n, bytes
+}
+
+// Delayed returns how many of its entries have a due time.
+func (s *Summary) Delayed() (n uint64) {
+	for i := range s.Levels {
+		n += s.Levels[i].Delayed
+	}
+	return n
 }
 
 func (s *Summary) level(priority uint8) *Level {

@@ -8,6 +8,7 @@ const (
 	tableRun      = 'r' // queue, level, last number, runEntries or runGone
 	tableOverride = 'o' // queue, level, number
 	tableExpiry   = 'e' // time, queue, level, last number of a run
+	tableDue      = 'd' // queue, time, level, number
 	tableSummary  = 's'
 	tableIDs      = 'u' // address, number of the last one
 	tableAddress  = 'a' // address
@@ -63,6 +64,20 @@ func appendTimeKey(dst []byte, table byte, at int64, queue uint64, priority uint
 func splitTimeKey(key []byte) (at int64, queue uint64, priority uint8, last uint64) {
 	return int64(binary.BigEndian.Uint64(key[1:])), binary.BigEndian.Uint64(key[9:]), Priorities - 1 - key[17],
 		binary.BigEndian.Uint64(key[18:])
+}
+
+// appendDueKey appends the key of an entry that has a due time, which is above 0.
+func appendDueKey(dst []byte, queue uint64, at int64, priority uint8, number uint64) []byte {
+	dst = append(dst, tableDue)
+	dst = binary.BigEndian.AppendUint64(dst, queue)
+	dst = binary.BigEndian.AppendUint64(dst, uint64(at))
+	dst = append(dst, Priorities-1-priority)
+	return binary.BigEndian.AppendUint64(dst, number)
+}
+
+// splitDueKey returns what appendDueKey was given, besides the queue.
+func splitDueKey(key []byte) (at int64, priority uint8, number uint64) {
+	return int64(binary.BigEndian.Uint64(key[9:])), Priorities - 1 - key[17], binary.BigEndian.Uint64(key[18:])
 }
 
 func cellKey(space uint64, key []byte) []byte {

@@ -124,8 +124,8 @@ func (a *applying) level(l *Level, b *LevelBatch) error {
 			n, _ = slices.BinarySearchFunc(edits, first, func(e Edit, n uint64) int { return compare(e.Number, n) })
 		}
 		loose = gather(loose[:0], edits[:n])
-		for i := range loose {
-			a.account(l, &loose[i], 1)
+		if err := a.add(b.Queue, l, loose); err != nil {
+			return err
 		}
 		if err := a.writeRuns(b.Queue, l, loose); err != nil {
 			return err
@@ -139,14 +139,26 @@ func (a *applying) level(l *Level, b *LevelBatch) error {
 			edits = edits[n:]
 		}
 	}
-	for i := range b.Adds {
-		a.account(l, &b.Adds[i], 1)
+	if err := a.add(b.Queue, l, b.Adds); err != nil {
+		return err
 	}
 	if err := a.writeRuns(b.Queue, l, b.Adds); err != nil {
 		return err
 	}
 	if l.Entries == 0 {
 		l.Head = l.Last + 1
+	}
+	return nil
+}
+
+// add accounts for entries that are new.
+func (a *applying) add(queue uint64, l *Level, entries []Entry) error {
+	for i := range entries {
+		e := &entries[i]
+		a.account(l, e, 1)
+		if err := a.delay(queue, l, e, 0); err != nil {
+			return err
+		}
 	}
 	return nil
 }
@@ -174,8 +186,8 @@ func gather(dst []Entry, edits []Edit) []Entry {
 			dst = append(dst, *e.Entry)
 		case e.Kind == EditRemove && there:
 			dst = dst[:at]
-		case e.Kind == EditCount && there:
-			dst[at].recount(e.Entry)
+		case there:
+			e.On(&dst[at])
 		}
 	}
 	return dst
@@ -222,7 +234,8 @@ func (a *applying) writeRuns(queue uint64, l *Level, entries []Entry) error {
 	return nil
 }
 
-// editRun applies edits to the run that was read last; their numbers are within it.
+// editRun applies edits to the run that was read last; their numbers are within it. All edits of an entry are looked at
+// before anything of it is written: what comes and goes again meanwhile leaves nothing.
 func (a *applying) editRun(queue uint64, l *Level, edits []Edit) error {
 	r := &a.run
 	overridden, err := a.overridden(queue, l, r)
@@ -230,61 +243,104 @@ func (a *applying) editRun(queue uint64, l *Level, edits []Edit) error {
 		return err
 	}
 	rewrite, marked := false, false
-	for i := range edits {
-		e := &edits[i]
-		at, found := r.find(e.Number)
-		there := found && !r.gone.has(at)
-		switch e.Kind {
-		case EditRemove:
-			if !there {
-				continue
-			}
-			a.account(l, &r.entries[at], -1)
-			r.gone.set(at)
-			marked = true
-			if overridden[e.Number] {
-				delete(overridden, e.Number)
-				if err := a.dropOverride(queue, l, e.Number); err != nil {
+	for len(edits) > 0 {
+		n := 1
+		for n < len(edits) && edits[n].Number == edits[0].Number {
+			n++
+		}
+		number := edits[0].Number
+		at, found := r.find(number)
+		before := edited{there: found && !r.gone.has(at)}
+		if before.there {
+			before.entry = r.entries[at]
+			if value, changed := overridden[number]; changed {
+				before.overridden = true
+				if err := before.entry.override(value); err != nil {
 					return err
 				}
 			}
-		case EditCount:
-			if !there {
-				continue
-			}
-			if !overridden[e.Number] {
-				l.Overrides++
-				if overridden == nil {
-					overridden = map[uint64]bool{}
-				}
-				overridden[e.Number] = true
-			}
-			a.key = appendOverrideKey(a.key[:0], queue, l.Priority, e.Number)
-			a.value = appendOverride(a.value[:0], e.Entry)
-			if err := a.w.set(a.key, a.value); err != nil {
-				return err
-			}
-		case EditPut:
+		}
+		after := before
+		for i := range edits[:n] {
+			after.edit(&edits[i])
+		}
+		edits = edits[n:]
+		if err := a.change(queue, l, &before, &after); err != nil {
+			return err
+		}
+		switch {
+		case after.put && found:
 			rewrite = true
-			if there {
-				a.account(l, &r.entries[at], -1)
-			}
-			if overridden[e.Number] {
-				delete(overridden, e.Number)
-				if err := a.dropOverride(queue, l, e.Number); err != nil {
-					return err
-				}
-			}
-			a.account(l, e.Entry, 1)
-			if found {
-				r.entries[at] = *e.Entry
-				r.gone[at/8] &^= 1 << (at % 8)
-			} else {
-				r.insert(at, *e.Entry)
-			}
+			r.entries[at] = after.written
+			r.gone[at/8] &^= 1 << (at % 8)
+		case after.put:
+			rewrite = true
+			r.insert(at, after.written)
+		case before.there && !after.there:
+			marked = true
+			r.gone.set(at)
 		}
 	}
 	return a.writeBack(queue, l, rewrite, marked)
+}
+
+// edited is an entry of a run as edits find it, and as they leave it.
+type edited struct {
+	there      bool
+	entry      Entry // with what has changed since it was written
+	overridden bool
+	put        bool  // it is written anew,
+	written    Entry // as this
+	changed    bool  // what overrides it is written anew
+}
+
+func (s *edited) edit(e *Edit) {
+	switch {
+	case e.Kind == EditPut:
+		*s = edited{there: true, entry: *e.Entry, put: true, written: *e.Entry}
+	case !s.there:
+	case e.Kind == EditRemove:
+		*s = edited{}
+	case e.Kind == EditCount, s.entry.Due() != e.Entry.Due():
+		e.On(&s.entry)
+		s.overridden, s.changed = true, true
+	}
+}
+
+// change brings what is kept beside the run from one state of an entry to another.
+func (a *applying) change(queue uint64, l *Level, before, after *edited) error {
+	due := before.entry.Due()
+	if before.there && (after.put || !after.there) {
+		a.account(l, &before.entry, -1)
+		if due != 0 && (!after.there || after.entry.Payload != before.entry.Payload) {
+			if err := a.unlist(queue, l, due, before.entry.Number); err != nil {
+				return err
+			}
+			due = 0
+		}
+	}
+	if before.overridden && !after.overridden {
+		if err := a.dropOverride(queue, l, before.entry.Number); err != nil {
+			return err
+		}
+	}
+	if !after.there {
+		return nil
+	}
+	if after.put {
+		a.account(l, &after.written, 1)
+	}
+	if after.changed {
+		if !before.overridden {
+			l.Overrides++
+		}
+		a.key = appendOverrideKey(a.key[:0], queue, l.Priority, after.entry.Number)
+		a.value = appendOverride(a.value[:0], &after.entry)
+		if err := a.w.set(a.key, a.value); err != nil {
+			return err
+		}
+	}
+	return a.delay(queue, l, &after.entry, due)
 }
 
 func (a *applying) dropOverride(queue uint64, l *Level, number uint64) error {
@@ -345,17 +401,17 @@ func (r *run) insert(at int, e Entry) {
 	r.gone = gone
 }
 
-// overridden returns which entries of a run have changed since it was written. nil is none.
-func (a *applying) overridden(queue uint64, l *Level, r *run) (map[uint64]bool, error) {
+// overridden returns what has changed of the entries of a run since it was written. nil is nothing.
+func (a *applying) overridden(queue uint64, l *Level, r *run) (map[uint64][]byte, error) {
 	if l.Overrides == 0 {
 		return nil, nil
 	}
-	var found map[uint64]bool
-	err := overrides(a.txn, queue, l.Priority, r, func(number uint64, _ []byte) error {
+	var found map[uint64][]byte
+	err := overrides(a.txn, queue, l.Priority, r, func(number uint64, value []byte) error {
 		if found == nil {
-			found = map[uint64]bool{}
+			found = map[uint64][]byte{}
 		}
-		found[number] = true
+		found[number] = bytes.Clone(value)
 		return nil
 	})
 	return found, err

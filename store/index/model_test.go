@@ -54,7 +54,7 @@ func randomEntry(r *rand.Rand, number uint64) Entry {
 	}
 	switch r.IntN(8) {
 	case 0:
-		e.Extra = &Extra{Due: 17, Annotations: []byte("ann")}
+		e.Extra = &Extra{Due: r.Int64N(4) * 1000, Annotations: []byte("ann")}
 	case 1:
 		e.Extra = &Extra{Parts: []Part{{Segment: r.Uint64N(5) + 1, Bytes: 1 << 20}}}
 		e.Payload = 1 << 20
@@ -107,16 +107,28 @@ func (m *model) batch(r *rand.Rand) *Batch {
 			case r.IntN(40) == 0:
 				c := Entry{Count: r.Uint32N(5), Base: 1}
 				if r.IntN(2) == 0 {
-					c.Extra = &Extra{Annotations: []byte("later")}
+					c.Extra = &Extra{Due: r.Int64N(3) * r.Int64N(1<<40), Annotations: []byte("later")}
 				}
 				l.Edits = append(l.Edits, Edit{Number: n, Kind: EditCount, Entry: &c})
 				e := entries[n]
 				e.recount(&c)
 				entries[n] = e
+			case r.IntN(40) == 0:
+				for range 1 + r.IntN(3) {
+					due := Entry{Extra: &Extra{Due: r.Int64N(3) * r.Int64N(1<<40)}}
+					l.Edits = append(l.Edits, Edit{Number: n, Kind: EditDue, Entry: &due})
+					e := entries[n]
+					e.delay(due.Due())
+					entries[n] = e
+				}
 			case r.IntN(60) == 0:
 				e := randomEntry(r, n)
 				l.Edits = append(l.Edits, Edit{Number: n, Kind: EditPut, Entry: &e})
 				entries[n] = e
+				if r.IntN(4) == 0 {
+					l.Edits = append(l.Edits, Edit{Number: n, Kind: EditRemove})
+					delete(entries, n)
+				}
 			}
 		}
 		for range r.IntN(4) { // for what may not be there
@@ -127,9 +139,11 @@ func (m *model) batch(r *rand.Rand) *Batch {
 			if _, there := entries[n]; there {
 				continue
 			}
-			switch r.IntN(3) {
+			switch r.IntN(4) {
 			case 0:
 				l.Edits = append(l.Edits, Edit{Number: n, Kind: EditRemove})
+			case 3:
+				l.Edits = append(l.Edits, Edit{Number: n, Kind: EditDue, Entry: &Entry{Extra: &Extra{Due: 7}}})
 			case 1:
 				l.Edits = append(l.Edits, Edit{Number: n, Kind: EditCount, Entry: &Entry{Count: 3}})
 			case 2:
@@ -213,6 +227,7 @@ func (m *model) check(t *testing.T, x *Index) {
 				})
 			}
 		}
+		m.checkDelayed(t, x, q)
 		s, _ := x.Summary(q)
 		if n, b := s.Entries(); n != total || b != bytes {
 			t.Fatalf("queue %d: summary of %d entries, %d bytes, want %d, %d", q, n, b, total, bytes)
@@ -221,11 +236,57 @@ func (m *model) check(t *testing.T, x *Index) {
 	if err := x.Snapshot().CheckExpiries(func(problem string) { t.Fatal(problem) }); err != nil {
 		t.Fatal(err)
 	}
+	if err := x.Snapshot().CheckDues(func(problem string) { t.Fatal(problem) }); err != nil {
+		t.Fatal(err)
+	}
 	if got := x.Live(); !maps.Equal(got, live) {
 		t.Fatalf("live = %v, want %v", got, live)
 	}
 	if c := x.Counters(); c.LastNumber != m.last {
 		t.Fatalf("last number %d, want %d", c.LastNumber, m.last)
+	}
+}
+
+// checkDelayed compares what a queue has that waits, from the first on and from any other.
+func (m *model) checkDelayed(t *testing.T, x *Index, q uint64) {
+	t.Helper()
+	var want []Delayed
+	for p, entries := range m.queues[q] {
+		for _, e := range entries {
+			if e.Due() != 0 {
+				want = append(want, Delayed{At: e.Due(), Priority: p, Number: e.Number, Payload: e.Payload})
+			}
+		}
+	}
+	slices.SortFunc(want, Delayed.Compare)
+	from := Delayed{}
+	for range 2 {
+		var got []Delayed
+		if err := x.Delayed(x.View(), q, from, func(d Delayed) bool {
+			got = append(got, d)
+			return true
+		}); err != nil {
+			t.Fatal(err)
+		}
+		if !slices.Equal(got, want) {
+			t.Fatalf("queue %d: %d entries wait, want %d", q, len(got), len(want))
+		}
+		if len(want) > 1 {
+			want = want[len(want)/2:]
+			from = want[0]
+		}
+	}
+	s, _ := x.Summary(q)
+	for _, l := range s.Levels {
+		n := uint64(0)
+		for _, e := range m.queues[q][l.Priority] {
+			if e.Due() != 0 {
+				n++
+			}
+		}
+		if n != l.Delayed {
+			t.Fatalf("queue %d, priority %d: %d entries wait, want %d", q, l.Priority, l.Delayed, n)
+		}
 	}
 }
 
@@ -323,7 +384,7 @@ func copyFiles(t *testing.T, dir string) string {
 // spoil lets keys be anything, as if a crash had kept some of the commits since the checkpoint and lost others.
 func spoil(t *testing.T, x *Index, r *rand.Rand) {
 	var keys [][]byte
-	for _, table := range []byte{tableQueue, tableRun, tableOverride, tableExpiry, tableSummary, tableIDs, tableAddress, tableSegment, tableCounters} {
+	for _, table := range []byte{tableQueue, tableRun, tableOverride, tableExpiry, tableDue, tableSummary, tableIDs, tableAddress, tableSegment, tableCounters} {
 		if err := x.scanAt(x.ts, []byte{table}, func(key, _ []byte) error {
 			keys = append(keys, slices.Clone(key))
 			return nil

@@ -31,6 +31,15 @@ func (e *Entry) override(value []byte) error {
 	return nil
 }
 
+// delay gives the entry another due time.
+func (e *Entry) delay(due int64) {
+	var annotations []byte
+	if e.Extra != nil {
+		annotations = e.Extra.Annotations
+	}
+	e.amend(due, annotations)
+}
+
 // amend replaces what of Extra may change.
 func (e *Entry) amend(due int64, annotations []byte) {
 	var parts []Part

@@ -39,11 +39,21 @@ func (a *applying) purgeSpan(queue uint64, l *Level, span Span) error {
 		if r.entries[0].Number > span.Last {
 			break
 		}
+		if l.Delayed > 0 && l.Overrides > 0 {
+			if err := r.amend(a.txn, queue, l); err != nil {
+				return err
+			}
+		}
 		marked := false
 		for i := range r.entries {
 			e := &r.entries[i]
 			if e.Number >= first && e.Number <= span.Last && !r.gone.has(i) {
 				a.account(l, e, -1)
+				if due := e.Due(); due != 0 && l.Delayed > 0 {
+					if err := a.unlist(queue, l, due, e.Number); err != nil {
+						return err
+					}
+				}
 				r.gone.set(i)
 				marked = true
 			}

@@ -72,7 +72,9 @@ func (s *Snapshot) CopyTo(o Options) (ts uint64, err error) {
 		return 0, err
 	}
 	w := to.writer()
-	for _, table := range []byte{tableQueue, tableRun, tableOverride, tableExpiry, tableSummary, tableIDs, tableAddress, tableCell, tableSegment} {
+	for _, table := range []byte{
+		tableQueue, tableRun, tableOverride, tableExpiry, tableDue, tableSummary, tableIDs, tableAddress, tableCell, tableSegment,
+	} {
 		if err = s.x.scanAt(s.view, []byte{table}, w.set); err != nil {
 			w.discard()
 			to.Close()

@@ -41,6 +41,11 @@ func Run(t *testing.T, open func(t *testing.T) Store) {
 		{"what expires is told in order of time", testExpiries},
 		{"what has gone doesn't expire", testExpiriesGone},
 		{"what comes later expires as well", testExpiriesLater},
+		{"what has a due time waits for it", testDelayed},
+		{"due times come and go", testDelay},
+		{"what has gone isn't due", testDelayedGone},
+		{"many wait, and are due one after the other", testDelayedBacklog},
+		{"what waits expires", testDelayedExpires},
 		{"ids are remembered", testRemember},
 		{"ids are known by the number of their message", testRememberAgain},
 		{"ids are forgotten", testForget},
@@ -189,17 +194,17 @@ func testFields(t *testing.T, s *subject) {
 		{Key: "d", Value: queue.Encoded{0x40}},
 	}
 	s.commit(engine.Record{Kind: engine.RecordDefine, Queue: 7, Definition: &d}, engine.Record{
-		Kind: engine.RecordEnqueue, Queue: 7, Number: 9, Count: 3, Base: 2, Annotations: annotations, Message: m,
+		Kind: engine.RecordEnqueue, Queue: 7, Number: 9, Count: 3, Base: 2, Due: 1<<63 - 1, Annotations: annotations, Message: m,
 	})
 	state := s.restart()
 	if len(state.Queues) != 1 || state.Queues[0] != d {
 		t.Errorf("definition = %+v, want %+v", state.Queues, d)
 	}
-	got, err := s.store.Load(7, 9, 0, 10, 1000)
+	got, err := s.store.Pick(7, 9, []uint64{9}, 1000)
 	if err != nil {
-		t.Fatalf("load: %v", err)
+		t.Fatalf("pick: %v", err)
 	}
-	want := engine.Stored{Number: 9, Count: 3, Base: 2, Annotations: annotations, Message: m.Fresh()}
+	want := engine.Stored{Number: 9, Count: 3, Base: 2, Due: 1<<63 - 1, Annotations: annotations, Message: m.Fresh()}
 	if len(got) != 1 || !reflect.DeepEqual(got[0], want) {
 		t.Errorf("entry = %+v\nwant %+v", got, want)
 	}
