@@ -267,9 +267,15 @@ func (l *ledger) tookFlow(a *account, p *codec.Flow) {
 	case !p.Handle.Set || c == nil:
 	case c.sender:
 		if p.LinkCredit.Set {
-			// A receiver that has counted what wasn't sent is taken as up to date.
 			c.high = max(c.high, c.left)
-			c.left = int64(p.LinkCredit.Value) - int64(max(int32(c.count-p.DeliveryCount.Or(0)), 0))
+			c.left = int64(p.LinkCredit.Value)
+			if behind := int32(c.count - p.DeliveryCount.Or(0)); behind >= 0 {
+				c.left -= int64(behind)
+			} else {
+				// A receiver that has counted what wasn't sent is taken as up to date, with
+				// what the end has used up for a drain and not told yet.
+				c.left += max(c.high, 0)
+			}
 		}
 		c.draining = p.Drain
 	default:
