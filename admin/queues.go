@@ -24,6 +24,7 @@ type Queue struct {
 	Expired      uint64 `json:"expired"`
 	Killed       uint64 `json:"killed"`
 	Durable      bool   `json:"durable"`
+	Paused       bool   `json:"paused"` // gives nothing to consumers
 	Temporary    bool   `json:"temporary"`
 }
 
@@ -32,7 +33,7 @@ func describe(q engine.QueueInfo) Queue {
 		Name: q.Name, Address: q.Address, Routing: q.Routing.String(),
 		Messages: q.Messages, Stored: q.Stored, Spilled: q.Spilled, Delivering: q.Delivering, Bytes: q.Bytes, Consumers: q.Consumers,
 		Added: q.Added, Acknowledged: q.Acknowledged, Expired: q.Expired, Killed: q.Killed,
-		Durable: q.Durable, Temporary: q.Temporary,
+		Durable: q.Durable, Paused: q.Paused, Temporary: q.Temporary,
 	}
 }
 

@@ -31,7 +31,12 @@ type Broker interface {
 
 	Create(engine.QueueSpec) (made bool, err error)
 	DeleteIf(address, queue string, only engine.Condition) error
-	PurgeAll(ctx context.Context, address, queue string, report func(engine.Progress)) (engine.Progress, error)
+	Pause(address, queue string, yes bool) error
+	Browse(ctx context.Context, address, queue string, from engine.Place, sel engine.Selection, see func(*engine.Delivery) bool) (
+		looked int, to engine.Place, more bool, err error)
+	PurgeSome(ctx context.Context, address, queue string, sel engine.Selection, report func(engine.Progress)) (engine.Progress, error)
+	Move(ctx context.Context, address, queue, to string, sel engine.Selection, report func(engine.Progress)) (engine.Progress, error)
+	Retry(ctx context.Context, address, queue string, sel engine.Selection, report func(engine.Progress)) (engine.Progress, error)
 	Sync() error
 }
 
@@ -161,7 +166,12 @@ func routes(o Options, ending context.Context) (http.Handler, error) {
 	api("GET /api/v1/queues/{queue}", queueShow(b))
 	api("PUT /api/v1/queues/{queue}", queueCreate(b))
 	api("DELETE /api/v1/queues/{queue}", queueDelete(b))
-	api("POST /api/v1/queues/{queue}/purge", queuePurge(b, o.RequestTimeout, ending))
+	api("GET /api/v1/queues/{queue}/messages", messageList(b, o.RequestTimeout, ending))
+	api("POST /api/v1/queues/{queue}/purge", queueClear(o.RequestTimeout, ending, false, purge(b)))
+	api("POST /api/v1/queues/{queue}/move", queueClear(o.RequestTimeout, ending, true, move(b)))
+	api("POST /api/v1/queues/{queue}/retry", queueClear(o.RequestTimeout, ending, false, retry(b)))
+	api("POST /api/v1/queues/{queue}/pause", queuePause(b, true))
+	api("POST /api/v1/queues/{queue}/resume", queuePause(b, false))
 	api("GET /api/v1/addresses", addressList(b))
 	api("GET /api/v1/addresses/{address}", addressShow(b))
 	api("GET /api/v1/addresses/{address}/settings", settingsShow(b))

@@ -49,7 +49,7 @@ var layers = []layer{
 	{"store", []string{"engine", "engine/queue"}, 0},
 	{"ha", []string{"engine", "engine/queue", "store"}, 0},
 	{"cluster", []string{"engine", "engine/queue", "store", "ha", "amqp", "codec", "amqp/server"}, 0},
-	{"admin", []string{"engine", "store", "ha", "cluster", "amqp/server"}, 0},
+	{"admin", []string{"codec", "engine", "engine/queue", "store", "ha", "cluster", "amqp/server"}, 0},
 	{"cmd", []string{"codec", "amqp", "amqp/server", "engine", "engine/queue", "store", "ha", "cluster", "admin"}, 0},
 	{"interop", nil, alsoTests},                                                              // drives the binary from outside
 	{"interop/powerloss", []string{"interop", "store", "engine", "engine/queue"}, alsoTests}, // besides it the store alone

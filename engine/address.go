@@ -164,10 +164,7 @@ func (a *address) make(q *boundQueue) (*boundQueue, error) {
 	q.address = a
 	if !q.temporary {
 		q.id = QueueID(b.lastQueue.Add(1))
-		d := Definition{ID: q.id, Address: a.name, Name: q.name, Routing: a.routing, Auto: q.auto}
-		if q.subscription != nil {
-			d.Container, d.Link = q.subscription.container, q.subscription.link
-		}
+		d := q.definition()
 		if err := b.committer.enter([]Record{{Kind: RecordDefine, Queue: q.id, Definition: &d}}, nil); err != nil {
 			b.totals.queues.Add(-1)
 			return nil, fmt.Errorf("queue %s::%s: %w", a.name, q.name, err)

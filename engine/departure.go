@@ -69,7 +69,7 @@ func (q *boundQueue) depart(d departure) {
 		q.drop(d, drop)
 		return
 	}
-	if q.enterMove(d, moved, targets) {
+	if q.enterMove(d, moved, targets, past{d.entry.Count(), q.obituary(d)}) {
 		return
 	}
 	for _, t := range targets { // the broker is closing, or its store has failed: the entry stays where it is stored
@@ -144,10 +144,10 @@ func (b *Broker) departed(n name) *address {
 }
 
 // enterMove puts a move into the commit window: into the last target as a move, into the others as new entries.
-func (q *boundQueue) enterMove(d departure, moved *queue.Message, targets []*boundQueue) bool {
+func (q *boundQueue) enterMove(d departure, moved *queue.Message, targets []*boundQueue, p past) bool {
 	s := step{
 		kind: stepMove, message: moved, source: q, entry: d.entry, targets: targets,
-		count: d.entry.Count(), annotations: q.obituary(d),
+		count: p.count, annotations: p.annotations,
 	}
 	var few [2]Record
 	records := few[:0]
@@ -172,14 +172,21 @@ func (q *boundQueue) enterMove(d departure, moved *queue.Message, targets []*bou
 	return q.broker().committer.enter(records, &s) == nil
 }
 
+// obituary reports whether an annotation is written on what has left a queue.
+func obituary(key string) bool {
+	switch key {
+	case OrigAddress, OrigQueue, OrigMessageID, ActualExpiry, DeathReason:
+		return true
+	}
+	return false
+}
+
 // obituary returns the annotations of a message that has left q.
 func (q *boundQueue) obituary(d departure) []queue.Annotation {
 	old := d.entry.Annotations()
 	all := make([]queue.Annotation, 0, len(old)+4)
 	for _, a := range old {
-		switch a.Key {
-		case OrigAddress, OrigQueue, OrigMessageID, ActualExpiry, DeathReason:
-		default:
+		if !obituary(a.Key) {
 			all = append(all, a)
 		}
 	}

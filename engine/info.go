@@ -21,6 +21,7 @@ type QueueInfo struct {
 	Expired       uint64
 	Killed        uint64 // dead-lettered, or dropped for want of a dead-letter address
 	Durable       bool   // it and its durable messages survive a restart
+	Paused        bool   // gives nothing to consumers
 	Temporary     bool   // dynamic node, or subscription that ends with its link
 }
 
@@ -51,13 +52,13 @@ type Totals struct {
 // info returns what the queue is now.
 func (q *boundQueue) info() QueueInfo {
 	q.guard.enter()
-	s := q.core.Stats()
+	s, paused := q.core.Stats(), q.core.Paused()
 	q.guard.leave()
 	return QueueInfo{
 		Name: q.name, Address: q.address.name, Routing: q.address.routing,
 		Messages: s.Waiting, Stored: s.Stored, Spilled: s.Spilled, Delivering: s.Acquired + s.Leaving, Bytes: s.Bytes, Consumers: s.Consumers,
 		Added: s.Added, Acknowledged: s.Acknowledged, Expired: s.Expired, Killed: s.Killed,
-		Durable: q.id != 0, Temporary: q.temporary,
+		Durable: q.id != 0, Paused: paused, Temporary: q.temporary,
 	}
 }
 

@@ -35,6 +35,7 @@ func (b *Broker) recover(store Store) error {
 			b.subscriptions.add(q)
 		}
 		a.place(q)
+		q.core.Pause(d.Paused, 0, nil)
 		b.totals.queues.Add(1)
 		q.restore(&state.Summaries[i], state.LastNumber)
 	}

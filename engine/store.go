@@ -83,6 +83,7 @@ type Definition struct {
 	Name      string
 	Routing   Routing // of the address
 	Auto      bool    // made on first use
+	Paused    bool    // gives nothing to consumers
 	Container string  // of the durable subscription that the queue is, as is:
 	Link      string
 }

@@ -22,6 +22,8 @@ type sweeper struct {
 	afresh atomic.Bool  // something that the store has told of has to be told again
 	wake   chan struct{}
 
+	leaving sync.Mutex // held while entries leave queues, until their home has let go of them
+
 	mu     sync.Mutex
 	queues map[QueueID]*boundQueue
 }
@@ -171,6 +173,8 @@ func (s *sweeper) sweep() {
 
 // expire has entries expire, and returns when their home has let go of them. With an error some stay where they are.
 func (s *sweeper) expire(due []Due) error {
+	s.leaving.Lock()
+	defer s.leaving.Unlock()
 	var queues []*boundQueue
 	var failed error
 	for len(due) > 0 {

@@ -50,6 +50,7 @@ func (w *windowWriter) body(m *queue.Message, parts []journal.Place) uint64 {
 const (
 	defineMulticast = 1 << iota
 	defineAuto
+	definePaused
 )
 
 func (w *windowWriter) define(d *engine.Definition) {
@@ -65,6 +66,9 @@ func appendDefinition(dst []byte, d *engine.Definition) []byte {
 	if d.Auto {
 		flags |= defineAuto
 	}
+	if d.Paused {
+		flags |= definePaused
+	}
 	dst = binary.AppendUvarint(dst, flags)
 	dst = appendString(dst, d.Address)
 	dst = appendString(dst, d.Name)
@@ -78,7 +82,7 @@ func (r *reader) definition(id uint64) engine.Definition {
 	if flags&defineMulticast != 0 {
 		d.Routing = engine.Multicast
 	}
-	d.Auto = flags&defineAuto != 0
+	d.Auto, d.Paused = flags&defineAuto != 0, flags&definePaused != 0
 	d.Address, d.Name = string(r.string()), string(r.string())
 	d.Container, d.Link = string(r.string()), string(r.string())
 	return d

@@ -43,3 +43,38 @@ func TestQueueAndAddressCommands(t *testing.T) {
 	run("address", "rm", "news.eu", "--yes").want(t, exitDone, "deleted")
 	run("address", "show", "news.eu").want(t, exitNotFound, "not found")
 }
+
+// TestDeadLetterCommands has messages die, looks at why, and sends some of them back.
+func TestDeadLetterCommands(t *testing.T) {
+	p := broker(t)
+	at, url := "http://"+p.http, "amqp://"+p.amqp
+	run := func(args ...string) result { return leto(t, append(args, "--admin-url", at)...) }
+	for _, n := range []string{"1", "2", "3"} {
+		leto(t, "send", "orders", "body "+n, "--property", "n:int="+n, "--url", url).want(t, exitDone, "")
+	}
+	leto(t, "receive", "orders", "--count", "3", "--ack", "reject", "--timeout", "10s", "--url", url).want(t, exitDone, "")
+	if r := run("queue", "peek", "DLQ", "--filter", "n > 1", "--count", "1"); r.code != exitDone ||
+		!strings.Contains(r.out, "1 failed attempts, from orders, died: rejected") || !strings.Contains(r.out, "    n = 2\n    body 2\n") {
+		t.Errorf("peek: %d %q %q", r.code, r.out, r.errOut)
+	}
+	if r := leto(t, "browse", "DLQ", "--count", "1", "-o", "json", "--url", url); !strings.Contains(r.out, `"x-opt-death-reason":"rejected`) {
+		t.Errorf("browse: %q %q", r.out, r.errOut)
+	}
+	run("queue", "retry", "DLQ", "--filter", "n >").want(t, exitUsage, "--yes")
+	run("queue", "retry", "DLQ", "--filter", "n >", "--yes").want(t, exitUsage, "something is missing")
+	run("queue", "retry", "DLQ", "--count", "0", "--yes").want(t, exitUsage, "--count must be 1 or more")
+	if r := run("queue", "retry", "DLQ", "--filter", "n >= 2", "--count", "1", "--yes"); r.code != exitDone || r.out != "1 sent back\n" {
+		t.Errorf("retry: %d %q %q", r.code, r.out, r.errOut)
+	}
+	if r := run("queue", "move", "DLQ", "later", "--yes", "--json"); r.code != exitDone || !strings.Contains(r.out, `"done": 2`) {
+		t.Errorf("move: %d %q %q", r.code, r.out, r.errOut)
+	}
+	run("queue", "move", "DLQ", "--yes").want(t, exitUsage, "QUEUE and TO are needed")
+	run("queue", "move", "later", "later", "--yes").want(t, exitConflict, "to where they are")
+	run("queue", "pause", "orders").want(t, exitDone, "paused")
+	leto(t, "receive", "orders", "--count", "1", "--timeout", "300ms", "--url", url).want(t, exitTimeout, "")
+	run("queue", "resume", "orders").want(t, exitDone, "gives messages")
+	if r := leto(t, "receive", "orders", "--count", "1", "--timeout", "10s", "--url", url); r.out != "body 2\n" {
+		t.Errorf("receive: %q %q", r.out, r.errOut)
+	}
+}

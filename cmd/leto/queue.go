@@ -55,8 +55,51 @@ func queueCommand() *cli.Command {
 				Usage:       "remove the messages that wait in a queue",
 				ArgsUsage:   "QUEUE",
 				Description: "What consumers have stays with them. Interrupted, it stops where it is.",
-				Flags:       []cli.Flag{adminURLFlag(), jsonFlag(), yesFlag()},
+				Flags:       append(selectionFlags(), adminURLFlag(), jsonFlag(), yesFlag()),
 				Action:      purgeQueue,
+			},
+			{
+				Name:      "move",
+				Usage:     "move the messages that wait in a queue to another one",
+				ArgsUsage: "QUEUE TO",
+				Description: "TO is an address, or ADDRESS::QUEUE. Each message is in one of the two at any moment. Interrupted, it stops where it\n" +
+					"is. `leto queue retry TO` moves them back.",
+				Flags:  append(selectionFlags(), adminURLFlag(), jsonFlag(), yesFlag()),
+				Action: moveMessages,
+			},
+			{
+				Name:      "retry",
+				Usage:     "send dead letters, or what has expired or been moved, back to where it came from",
+				ArgsUsage: "QUEUE",
+				Description: "They begin anew, with no attempt counted. Messages that don't say where they came from, or whose queue is gone and\n" +
+					"may not be made on first use, stay.",
+				Flags:  append(selectionFlags(), adminURLFlag(), jsonFlag(), yesFlag()),
+				Action: retryMessages,
+			},
+			{
+				Name:        "pause",
+				Usage:       "have a queue give nothing to consumers",
+				ArgsUsage:   "QUEUE",
+				Description: "It takes messages all the same, and is paused over a restart too.",
+				Flags:       []cli.Flag{adminURLFlag()},
+				Action:      func(c *cli.Context) error { return pauseQueue(c, "pause", "paused") },
+			},
+			{
+				Name:      "resume",
+				Usage:     "have a paused queue go on",
+				ArgsUsage: "QUEUE",
+				Flags:     []cli.Flag{adminURLFlag()},
+				Action:    func(c *cli.Context) error { return pauseQueue(c, "resume", "gives messages") },
+			},
+			{
+				Name:        "peek",
+				Usage:       "show messages that wait in a queue, and why they died, without taking them",
+				ArgsUsage:   "QUEUE",
+				Description: "Unlike `leto browse` it needs no AMQP, and takes a filter.",
+				Flags: append(selectionFlags(), adminURLFlag(), jsonFlag(), &cli.IntFlag{
+					Name: "body-bytes", Value: 4 << 10, Usage: "show `N` bytes of a body at most",
+				}),
+				Action: peekQueue,
 			},
 		},
 	}
@@ -132,7 +175,7 @@ func showQueue(c *cli.Context) error {
 	rows := [][]any{
 		{"queue", q.Name}, {"address", q.Address}, {"routing", q.Routing}, {"durable", q.Durable}, {"temporary", q.Temporary},
 		{"messages", q.Messages}, {"on disk only", q.Stored + q.Spilled}, {"delivering", q.Delivering}, {"bytes", q.Bytes},
-		{"consumers", q.Consumers}, {"added", q.Added}, {"acknowledged", q.Acknowledged},
+		{"consumers", q.Consumers}, {"paused", q.Paused}, {"added", q.Added}, {"acknowledged", q.Acknowledged},
 		{"expired", q.Expired}, {"dead-lettered", q.Killed},
 	}
 	return printTable(c, []string{"key", "value"}, rows)
@@ -198,12 +241,80 @@ func remove(c *cli.Context, kind, name, path string) error {
 }
 
 func purgeQueue(c *cli.Context) error {
+	return clearQueue(c, "purge", "purge %s from %s", "purged")
+}
+
+func retryMessages(c *cli.Context) error {
+	return clearQueue(c, "retry", "send %s of %s back to where they came from", "sent back")
+}
+
+func selectionFlags() []cli.Flag {
+	return []cli.Flag{
+		&cli.StringFlag{Name: "filter", Usage: "only those that `SELECTOR` selects, such as \"amount > 10 AND m.x-opt-death-reason LIKE '%timeout%'\""},
+		&cli.IntFlag{Name: "count", Aliases: []string{"n"}, Usage: "`N` messages at most"},
+	}
+}
+
+// selection returns what the flags say, and in words what of a queue's messages that is.
+func selection(c *cli.Context, q admin.Queue) (body admin.Clearing, words string, err error) {
+	if c.IsSet("count") && c.Int("count") < 1 {
+		return body, "", usageError("%s: --count must be 1 or more", c.Command.Name)
+	}
+	body = admin.Clearing{Filter: c.String("filter"), Count: c.Int("count")}
+	words = fmt.Sprintf("%d messages", q.Messages)
+	if body.Count > 0 && body.Count < q.Messages {
+		words = fmt.Sprintf("%d of %d messages", body.Count, q.Messages)
+	}
+	if body.Filter != "" {
+		words = "what is selected of " + words
+	}
+	return body, words, nil
+}
+
+// clearQueue carries out a command over the messages of the queue that the only argument names.
+func clearQueue(c *cli.Context, command, question, done string) error {
 	name, q, err := theQueue(c)
 	if err != nil {
 		return err
 	}
-	if err := confirm(c, "purge %d messages from %s", q.Messages, name); err != nil {
+	body, words, err := selection(c, q)
+	if err != nil {
 		return err
 	}
-	return perform(c, queuePath(name)+"/purge", struct{}{}, "purged")
+	if err := confirm(c, question, words, name); err != nil {
+		return err
+	}
+	return perform(c, queuePath(name)+"/"+command, body, done)
+}
+
+func moveMessages(c *cli.Context) error {
+	if c.NArg() != 2 {
+		return usageError("move: QUEUE and TO are needed")
+	}
+	name, to := c.Args().Get(0), c.Args().Get(1)
+	var q admin.Queue
+	if err := adminGet(c.Context, c.String("admin-url"), queuePath(name), &q); err != nil {
+		return err
+	}
+	body, words, err := selection(c, q)
+	if err != nil {
+		return err
+	}
+	if err := confirm(c, "move %s from %s to %s", words, name, to); err != nil {
+		return err
+	}
+	body.To = to
+	return perform(c, queuePath(name)+"/move", body, "moved")
+}
+
+func pauseQueue(c *cli.Context, command, done string) error {
+	name, err := oneArg(c, "QUEUE")
+	if err != nil {
+		return err
+	}
+	if _, err := adminChange(c.Context, c.String("admin-url"), http.MethodPost, queuePath(name)+"/"+command, struct{}{}, nil); err != nil {
+		return err
+	}
+	_, err = fmt.Fprintf(c.App.ErrWriter, "queue %s: %s\n", name, done)
+	return err
 }

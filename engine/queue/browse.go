@@ -5,6 +5,7 @@ import "slices"
 // view is what a browser has seen: per priority all up to a number, but those that came late.
 type view struct {
 	seen   [10]uint64
+	last   uint64     // nothing with a higher number is looked for
 	passed [10]uint64 // up to there it has all that is in the store or the spill only
 	missed []*Entry   // numbers below seen that became visible only afterwards
 	load   *Load      // what it waits for; nil for nothing
@@ -36,7 +37,7 @@ func (p *page) first(priority uint8, from, last uint64) (e *Entry, known bool) {
 // late notes a new entry if the browser has passed its place. Entries that go back to their place are not new: the
 // browser has seen them, or they were with a consumer when it came by. Nor are those that have been loaded.
 func (v *view) late(e *Entry) {
-	if e.number > v.seen[e.priority] {
+	if e.number > v.seen[e.priority] || e.number > v.last {
 		return
 	}
 	if len(v.missed) >= 64 {
@@ -75,7 +76,7 @@ func (q *Queue) look(v *view, now int64) (e *Entry, load *Load) {
 	for p := 9; p >= 0; p-- {
 		p := uint8(p)
 		var best *Entry
-		for e := q.ready.after(p, v.seen[p]); e != nil; e = q.ready.after(p, e.number) {
+		for e := q.ready.after(p, v.seen[p]); e != nil && e.number <= v.last; e = q.ready.after(p, e.number) {
 			if live(e) {
 				best = e
 				break
@@ -83,7 +84,11 @@ func (q *Queue) look(v *view, now int64) (e *Entry, load *Load) {
 		}
 		if q.barred != nil {
 			for i := q.barred.search(keyOf(p, v.seen[p]) + 1); i < q.barred.n && q.barred.at(i).priority == p; i++ {
-				if e := q.barred.at(i); live(e) {
+				e := q.barred.at(i)
+				if e.number > v.last {
+					break
+				}
+				if live(e) {
 					if best == nil || e.number < best.number {
 						best = e
 					}
@@ -99,7 +104,7 @@ func (q *Queue) look(v *view, now int64) (e *Entry, load *Load) {
 		}
 		if q.ready.paged&(1<<p) != 0 {
 			l := q.ready.level(p)
-			last := l.last()
+			last := min(l.last(), v.last)
 			from := max(l.from(), v.seen[p]+1, v.passed[p]+1)
 			for from <= last && (best == nil || from < best.number) {
 				e, known := v.page.first(p, from, last)
@@ -151,7 +156,7 @@ func (q *Queue) shown(load *Load, entries []Arrival, whole bool, now int64, fx [
 		}
 		v.page.to = a.Number
 		// What has come into memory meanwhile is seen there, and what isn't published yet isn't there yet.
-		if f := q.ready.frontier(load.Priority, q.ready.home(a.Message)); f != nil && a.Number >= f.from && a.Number <= f.last {
+		if f := q.ready.frontier(load.Priority, q.ready.home(a.Message)); f != nil && a.Number >= f.from && a.Number <= f.last && !f.gone.has(a.Number) {
 			v.page.entries = append(v.page.entries, a.entry())
 		}
 	}

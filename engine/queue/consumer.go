@@ -31,7 +31,7 @@ const (
 func (q *Queue) Attach(mode Mode, tag any) *Consumer {
 	c := &Consumer{Tag: tag, settled: mode == TakeSettled}
 	if mode == Browse {
-		c.view = &view{}
+		c.view = &view{last: endKey}
 		q.browsers = append(q.browsers, c)
 	} else {
 		q.takers = append(q.takers, c)
@@ -84,7 +84,7 @@ func (q *Queue) Drain(c *Consumer, limit uint64, now int64, fx []Effect) []Effec
 // loaded until something is settled, for want of memory, there is no more: who drains may wait for the answer first.
 func (q *Queue) answer(fx []Effect) []Effect {
 	r := &q.ready
-	more := r.paged != 0 && r.level(r.first()).loading()
+	more := r.paged != 0 && !q.ready.paused && r.level(r.first()).loading()
 	for _, c := range q.takers {
 		if c.drains > 0 && (c.limit <= c.given || !more) {
 			fx = q.exhausted(c, fx)

@@ -5,7 +5,7 @@ package queue
 // drains.
 func (q *Queue) dispatch(now int64, fx []Effect) []Effect {
 	gave := false
-	for passed := 0; q.waiting > 0 && q.turn != nil && passed < int(q.hungry); {
+	for passed := 0; !q.ready.paused && q.waiting > 0 && q.turn != nil && passed < int(q.hungry); {
 		c := q.turn
 		var e *Entry
 		if e, fx = q.next(c, now, fx); e == nil {
@@ -22,7 +22,7 @@ func (q *Queue) dispatch(now int64, fx []Effect) []Effect {
 	for _, b := range q.browsers {
 		fx = q.show(b, now, fx)
 	}
-	if q.ready.paged != 0 && (gave || q.turn != nil) {
+	if q.ready.paged != 0 && !q.ready.paused && (gave || q.turn != nil) {
 		fx = q.refill(fx)
 	}
 	if q.draining > 0 {
@@ -32,7 +32,9 @@ func (q *Queue) dispatch(now int64, fx []Effect) []Effect {
 }
 
 // handsOver reports whether a new entry goes to a consumer at once: who has credit can have nothing that waits already.
-func (q *Queue) handsOver() bool { return q.turn != nil && q.browsers == nil && q.ready.paged == 0 }
+func (q *Queue) handsOver() bool {
+	return q.turn != nil && q.browsers == nil && q.ready.paged == 0 && !q.ready.paused
+}
 
 // next takes out the first entry that c may have now, nil when there is none. Expired ones in front of it leave.
 func (q *Queue) next(c *Consumer, now int64, fx []Effect) (*Entry, []Effect) {

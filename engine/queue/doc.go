@@ -19,7 +19,8 @@
 //
 // What always holds between two calls:
 //
-//   - no entry waits that a consumer with credit may have, unless it, or one before it, is being loaded
+//   - no entry waits that a consumer with credit may have, unless it, or one before it, is being loaded, or the queue is
+//     paused
 //   - a consumer has been given at most limit deliveries
 //   - waiting + acquired + leaving = entries added − entries gone
 //   - an entry has one owner at a time; acquisition grows by one with each, so that a late settlement is known as such

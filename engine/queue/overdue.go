@@ -31,31 +31,43 @@ func (q *Queue) ExpireAway(h Home, priority uint8, due []Overdue, now int64, fx 
 			fx = append(fx, Effect{Kind: EffectStored, Message: d.Message})
 			continue
 		}
-		f.gone.add(d.Number)
-		f.count--
-		if f.load != nil && d.Number > f.load.Last {
-			f.since--
-		}
-		f.bytes -= int64(d.Bytes)
+		e := d.entry()
+		fx = q.desert(h, f, e, d.Bytes, fx)
 		q.bytes -= int64(d.Bytes - d.Message.Size())
 		q.waiting--
 		q.expiry.live++
-		if h == InSpill {
-			fx = append(fx, loadEffect(EffectPurged, &Load{
-				Priority: priority, Spilled: true, From: d.Number, Last: d.Number, Emptied: f.count <= 0,
-			}))
-		}
-		fx = q.expire(d.entry(), fx)
-		if f.count <= 0 {
-			q.correct(f, 0)
-			f.load, f.from = nil, f.last+1
-			q.unfront(h, priority)
-		}
+		fx = q.expire(e, fx)
+		q.emptied(h, f, priority)
 	}
 	return late, q.dispatch(now, fx)
 }
 
-// Released says that a home has let go of all entries that ExpireAway has had leave it.
+// desert has an entry whose payload has so many bytes leave its home while that still has it.
+func (q *Queue) desert(h Home, f *frontier, e *Entry, bytes int, fx []Effect) []Effect {
+	f.gone.add(e.number)
+	f.count--
+	if f.load != nil && e.number > f.load.Last {
+		f.since--
+	}
+	f.bytes -= int64(bytes)
+	if h == InSpill {
+		fx = append(fx, loadEffect(EffectPurged, &Load{
+			Priority: e.priority, Spilled: true, From: e.number, Last: e.number, Emptied: f.count <= 0,
+		}))
+	}
+	return fx
+}
+
+// emptied takes a frontier away behind which there is nothing any more.
+func (q *Queue) emptied(h Home, f *frontier, priority uint8) {
+	if f.count <= 0 {
+		q.correct(f, 0)
+		f.load, f.from = nil, f.last+1
+		q.unfront(h, priority)
+	}
+}
+
+// Released says that a home has let go of all entries that ExpireAway and Withdraw have had leave it.
 func (q *Queue) Released(h Home) {
 	r := &q.ready
 	for p := range uint8(10) {

@@ -31,6 +31,16 @@ type Policy struct {
 // SetPolicy replaces the policy. It takes effect with the next failure.
 func (q *Queue) SetPolicy(p Policy) { q.policy = p }
 
+// Pause has the queue give nothing to those that take, or go on giving. Browsers see what waits; what consumers have
+// stays with them.
+func (q *Queue) Pause(yes bool, now int64, fx []Effect) []Effect {
+	q.ready.paused = yes
+	return q.dispatch(now, fx)
+}
+
+// Paused reports whether nothing is given.
+func (q *Queue) Paused() bool { return q.ready.paused }
+
 // Counters count entries over the queue's life.
 type Counters struct {
 	Added, Acknowledged, Expired, Killed uint64

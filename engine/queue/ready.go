@@ -9,6 +9,7 @@ type ready struct {
 	used    uint16   // bit p: levels has priority p
 	filled  uint16   // bit p: that level's ring isn't empty
 	paged   uint16   // bit p: that level has a frontier
+	paused  bool     // nothing is given to those that take
 	budgets *Budgets // nil: all is kept in memory
 }
 

@@ -182,7 +182,7 @@ func testRecoverAgain(t *testing.T, s *subject) {
 func testFields(t *testing.T, s *subject) {
 	s.recover()
 	d := engine.Definition{
-		ID: 7, Address: "prices", Name: `c\.1.link`, Routing: engine.Multicast, Auto: true, Container: "c.1", Link: "link",
+		ID: 7, Address: "prices", Name: `c\.1.link`, Routing: engine.Multicast, Auto: true, Paused: true, Container: "c.1", Link: "link",
 	}
 	m := &queue.Message{
 		Payload: []byte{0, 1, 2, 255}, Format: 0xffffffff, Durable: true, HeaderDurable: true, HeaderPriority: true,

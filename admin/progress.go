@@ -74,16 +74,3 @@ func perform(w http.ResponseWriter, r *http.Request, patience time.Duration, end
 	}
 	answer(w, max(last.Status, http.StatusOK), last)
 }
-
-// queuePurge removes the messages that wait in a queue.
-func queuePurge(broker Broker, patience time.Duration, ending context.Context) http.HandlerFunc {
-	return func(w http.ResponseWriter, r *http.Request) {
-		address, queue := queueName(r)
-		if !readBody(w, r, &struct{}{}) {
-			return
-		}
-		perform(w, r, patience, ending, func(ctx context.Context, report func(engine.Progress)) (engine.Progress, error) {
-			return broker.PurgeAll(ctx, address, queue, report)
-		})
-	}
-}
