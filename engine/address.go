@@ -11,13 +11,15 @@ import (
 
 // address is a name that messages are sent to, with the queues behind it.
 type address struct {
-	broker   *Broker
-	name     string
-	rules    atomic.Pointer[Settings]      // in force; see settings
-	routes   atomic.Pointer[[]*boundQueue] // what is behind it; replaced, never changed, under mu
-	turn     atomic.Uint32                 // anycast: whose turn it is among several queues
-	unrouted atomic.Uint64
-	routing  Routing // never changes
+	broker    *Broker
+	name      string
+	rules     atomic.Pointer[Settings]      // in force; see settings
+	routes    atomic.Pointer[[]*boundQueue] // what is behind it; replaced, never changed, under mu
+	turn      atomic.Uint32                 // anycast: whose turn it is among several queues
+	unrouted  atomic.Uint64
+	ids       *addressIDs // in memory; the mu of duplicates guards it, and:
+	remembers bool        // the store may have ids of it
+	routing   Routing     // never changes
 
 	// mu is held to attach and detach, and to make and delete queues: never for a message. It is taken before the
 	// guards of the address's queues, and never inside one.
@@ -256,6 +258,7 @@ func (a *address) deleteAll(why error) {
 		a.broker.committer.enter([]Record{{Kind: RecordDelete, Queue: a.id}}, nil)
 	}
 	a.gone.Store(true)
+	a.broker.duplicates.forget(a)
 	a.broker.names.remove(a)
 	a.broker.totals.addresses.Add(-1)
 	if a.temporary != nil {

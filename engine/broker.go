@@ -20,6 +20,7 @@ type Broker struct {
 	budgets       *queue.Budgets // of durable queues
 	transient     *queue.Budgets // of others
 	committer     *committer
+	duplicates    *duplicates
 	loader        *loader
 	spiller       *spiller
 	keeper        *keeper
@@ -65,6 +66,7 @@ func New(opts Options, store Store) (*Broker, error) {
 	b.budgets = queue.NewBudgets(b.paging, b.spiller.budget)
 	b.transient = queue.NewBudgets(nil, b.spiller.budget)
 	b.memory = newMemory(b.limits.MemoryBytes, b.paging, b.spiller.budget)
+	b.duplicates = newDuplicates(b, store, b.limits.MemoryBytes)
 	b.loader = &loader{broker: b, store: store}
 	b.sweeper = newSweeper(b, queue.InStore, nil)
 	b.spiller.sweeper = newSweeper(b, queue.InSpill, b.spiller)

@@ -45,7 +45,7 @@ type window struct {
 // step is what follows when a window holds.
 type step struct {
 	kind     stepKind
-	producer *Producer // stepPublish
+	producer *Producer // stepPublish, stepDuplicate
 	sink     Sink      // stepSettled, stepSync
 	ticket   uint64
 
@@ -55,6 +55,7 @@ type step struct {
 	number      uint64
 	count       uint32 // stepMove
 	annotations []queue.Annotation
+	claim       *claim // stepPublish with an id; stepDuplicate: that of the message that came first
 	source      *boundQueue
 	entry       *queue.Entry
 	reason      string     // stepDrop
@@ -74,6 +75,7 @@ type stepKind uint8
 
 const (
 	stepPublish   stepKind = iota + 1 // a message becomes visible and is confirmed
+	stepDuplicate                     // a message hears what became of the one that came first
 	stepMove                          // a message becomes visible elsewhere and leaves its source
 	stepDrop                          // a message leaves its source for nowhere; in a discharge only
 	stepDischarge                     // a transaction is carried out and confirmed
@@ -146,7 +148,7 @@ func (c *committer) enter(records []Record, s *step) error {
 		if s.message != nil {
 			s.number = c.numbers.Add(1)
 			for i := range records {
-				if r := &records[i]; r.Kind == RecordEnqueue || r.Kind == RecordMove {
+				if r := &records[i]; r.Kind == RecordEnqueue || r.Kind == RecordMove || r.Kind == RecordRemember {
 					r.Number = s.number
 				}
 			}
@@ -336,11 +338,13 @@ func (w *window) carryOut(full bool, err error) {
 			s.sink.Settled(s.ticket)
 		case s.kind == stepMove:
 			s.move()
+		case s.kind == stepDuplicate:
+			s.producer.confirm(s.ticket, s.producer.broker.duplicates.verdict(s.claim))
 		case s.target == nil:
 			for _, q := range s.targets {
 				q.arrive(queue.Arrival{Message: s.message, Number: s.number})
 			}
-			s.producer.confirm(s.ticket, Result{Verdict: Accepted})
+			s.published()
 		default:
 			for n < len(steps) && n < batchMax && steps[n].kind == stepPublish && steps[n].target == s.target &&
 				!lost(&steps[n]) {
@@ -348,11 +352,19 @@ func (w *window) carryOut(full bool, err error) {
 			}
 			s.target.appear(steps[:n])
 			for i := range n {
-				steps[i].producer.confirm(steps[i].ticket, Result{Verdict: Accepted})
+				steps[i].published()
 			}
 		}
 		steps = steps[n:]
 	}
+}
+
+// published confirms a message that holds and is visible.
+func (s *step) published() {
+	if s.claim != nil {
+		s.producer.broker.duplicates.held(s.claim)
+	}
+	s.producer.confirm(s.ticket, Result{Verdict: Accepted})
 }
 
 // giveUp ends a step whose commit failed, or that a full store refused. A settlement isn't confirmed: whether it holds
@@ -382,7 +394,11 @@ func (s *step) giveUp(err error) {
 	if err == nil {
 		reason = reasonStoreFull
 	}
-	s.producer.confirm(s.ticket, rejected(s.at(), reason, nil))
+	r := rejected(s.at(), reason, nil)
+	if s.claim != nil {
+		s.producer.broker.duplicates.failed(s.claim, r)
+	}
+	s.producer.confirm(s.ticket, r)
 }
 
 // at returns the name of the first queue that a step's message is for.

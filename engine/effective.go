@@ -47,15 +47,16 @@ func (t *settingsTable) effective(address string) []EffectiveSetting {
 	return all
 }
 
-// routingKeys are those whose names say less in Go.
-var routingKeys = map[string]string{
+// otherKeys are those whose names are others in Go.
+var otherKeys = map[string]string{
+	"IDCacheSize":           "id-cache-size",
 	"DefaultAddressRouting": "default-address-routing-type",
 	"DefaultQueueRouting":   "default-queue-routing-type",
 }
 
 // settingKey returns the configuration's name of a field: DeadLetterAddress is dead-letter-address.
 func settingKey(field string) string {
-	if key := routingKeys[field]; key != "" {
+	if key := otherKeys[field]; key != "" {
 		return key
 	}
 	var key strings.Builder

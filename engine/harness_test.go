@@ -138,7 +138,13 @@ func (w *world) producerOf(spec engine.ProducerSpec) *producer {
 // publish publishes and waits for the verdict.
 func (p *producer) publish(m *engine.Message) engine.Result {
 	p.w.t.Helper()
-	ticket := p.start(m)
+	return p.publishOnce(m, "")
+}
+
+// publishOnce publishes with an id and waits for the verdict.
+func (p *producer) publishOnce(m *engine.Message, id string) engine.Result {
+	p.w.t.Helper()
+	ticket := p.startOnce(m, id)
 	synctest.Wait()
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -150,9 +156,16 @@ func (p *producer) publish(m *engine.Message) engine.Result {
 }
 
 // start publishes and doesn't wait.
-func (p *producer) start(m *engine.Message) uint64 {
+func (p *producer) start(m *engine.Message) uint64 { return p.startOnce(m, "") }
+
+// startOnce publishes with an id and doesn't wait.
+func (p *producer) startOnce(m *engine.Message, id string) uint64 {
 	p.next++
-	if r, decided := p.Publish(m, p.next); decided {
+	var d engine.DuplicateID
+	if id != "" {
+		d = engine.NewDuplicateID([]byte(id))
+	}
+	if r, decided := p.PublishOnce(m, d, p.next); decided {
 		p.mu.Lock()
 		p.results[p.next] = r
 		p.mu.Unlock()

@@ -47,6 +47,7 @@ type Totals struct {
 	Lost                 uint64 // had been spilled and couldn't be read
 	Dropped              uint64 // left a queue for nowhere: no dead-letter or expiry address, or no queue there
 	Unrouted             uint64
+	Duplicates           uint64 // accepted and dropped
 }
 
 // info returns what the queue is now.
@@ -127,6 +128,7 @@ func (b *Broker) Totals() Totals {
 		Added: b.totals.added.Load(), Acknowledged: b.totals.acknowledged.Load(),
 		Expired: b.totals.expired.Load(), Killed: b.totals.killed.Load(), Lost: b.totals.lost.Load(),
 		Dropped: b.totals.dropped.Load(), Unrouted: b.totals.unrouted.Load(),
+		Duplicates: b.totals.duplicates.Load(),
 	}
 	for _, a := range b.names.all() {
 		for _, q := range a.queues() {

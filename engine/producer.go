@@ -125,12 +125,22 @@ func (p *Producer) Settings() *Settings {
 // order of publishing. It waits while the commit window is full. An anonymous producer sends to m.Address, which is
 // made on first use where auto-create allows it.
 func (p *Producer) Publish(m *Message, ticket uint64) (Result, bool) {
+	return p.PublishOnce(m, DuplicateID{}, ticket)
+}
+
+// PublishOnce is Publish of a message that is accepted and dropped if one with the same id is among those that the
+// address has taken last, or becomes one of them: how many that are is in the settings of the address. The zero id is
+// none. An id is remembered with its message: also over a restart, if that is stored.
+func (p *Producer) PublishOnce(m *Message, id DuplicateID, ticket uint64) (Result, bool) {
 	if p.closed || p.broker.closed.Load() {
 		return Result{Verdict: Released, Description: ErrClosed.Error()}, true
 	}
 	n, a, err := p.resolve(m)
 	if err != nil {
 		return p.refuse(n.address, err), true
+	}
+	if a.settings().IDCacheSize <= 0 {
+		id = DuplicateID{}
 	}
 	for range 3 { // queues may be deleted between finding and reaching them
 		picked := a.pick(n.queue)
@@ -149,13 +159,32 @@ func (p *Producer) Publish(m *Message, ticket uint64) (Result, bool) {
 			return rejected(picked[0].name, reasonMemory, nil), true
 		}
 		if p.pending.Load() > 0 || m.Durable && durable(picked) {
-			switch r, outcome := p.commit(m, picked, ticket); outcome {
+			switch r, outcome := p.commit(m, a, picked, id, ticket); outcome {
 			case commitEntered:
 				return Result{}, false
-			case commitRefused:
+			case commitDecided:
 				return r, true
 			}
 			continue
+		}
+		if id != (DuplicateID{}) {
+			verdict, err := p.identify(a, id, ticket)
+			if verdict != idFresh || err != nil {
+				p.broker.memory.free(cost(m, len(picked)))
+			}
+			switch {
+			case errors.Is(err, ErrDeleted):
+				if err := p.renew(&a, n); err != nil {
+					return p.refuse(n.address, err), true
+				}
+				continue
+			case err != nil:
+				return p.refuse(n.address, err), true
+			case verdict == idClaimed:
+				return Result{}, false
+			case verdict == idTaken:
+				return Result{Verdict: Accepted}, true
+			}
 		}
 		m.Hold(len(picked))
 		number := p.broker.committer.numbers.Add(1)
@@ -169,6 +198,9 @@ func (p *Producer) Publish(m *Message, ticket uint64) (Result, bool) {
 		}
 		if reached || a.routing == Multicast {
 			return Result{Verdict: Accepted}, true
+		}
+		if id != (DuplicateID{}) {
+			p.broker.duplicates.release(a, id)
 		}
 	}
 	return rejected(n.address, reasonDeleted, nil), true
@@ -185,6 +217,16 @@ func (p *Producer) resolve(m *Message) (name, *address, error) {
 	}
 	a, err := p.broker.destination(n)
 	return n, a, err
+}
+
+// identify remembers the id of a message that becomes visible at once, or says that it is a duplicate.
+func (p *Producer) identify(a *address, id DuplicateID, ticket uint64) (idVerdict, error) {
+	p.pending.Add(1)
+	verdict, err := p.broker.duplicates.take(a, id, &step{producer: p, ticket: ticket})
+	if verdict != idClaimed || err != nil {
+		p.pending.Add(-1)
+	}
+	return verdict, err
 }
 
 // renew finds the address again, or makes its queue again, when there is none any more.
@@ -219,12 +261,12 @@ type commitOutcome uint8
 
 const (
 	commitEntered commitOutcome = iota
-	commitRefused
-	commitNowhere // all queues have been deleted
+	commitDecided               // the result is final
+	commitNowhere               // all queues have been deleted
 )
 
 // commit puts a message into the commit window. Its memory has been taken.
-func (p *Producer) commit(m *Message, picked []*boundQueue, ticket uint64) (Result, commitOutcome) {
+func (p *Producer) commit(m *Message, a *address, picked []*boundQueue, id DuplicateID, ticket uint64) (Result, commitOutcome) {
 	c := p.broker.committer
 	c.await()
 	if s := p.broker.spiller; !m.Durable && s.crowded.Load() {
@@ -240,7 +282,7 @@ func (p *Producer) commit(m *Message, picked []*boundQueue, ticket uint64) (Resu
 	} else {
 		s.targets = targets
 	}
-	var few [1]Record
+	var few [2]Record
 	records := few[:0]
 	for _, q := range targets {
 		if q.holds(m) {
@@ -248,18 +290,31 @@ func (p *Producer) commit(m *Message, picked []*boundQueue, ticket uint64) (Resu
 		}
 	}
 	p.pending.Add(1)
-	err := c.enter(records, &s)
-	if err == nil {
+	verdict, err := idFresh, error(nil)
+	if id == (DuplicateID{}) {
+		err = c.enter(records, &s)
+	} else {
+		verdict, err = p.broker.duplicates.publish(a, id, records, &s)
+	}
+	if verdict == idFresh && err == nil {
 		return Result{}, commitEntered
 	}
-	p.pending.Add(-1)
 	for _, q := range targets {
 		q.forgo(m)
 	}
-	if errors.Is(err, ErrClosed) {
-		return Result{Verdict: Released, Description: err.Error()}, commitRefused
+	if verdict == idClaimed && err == nil {
+		return Result{}, commitEntered
 	}
-	return rejected(targets[0].name, reasonStore, nil), commitRefused
+	p.pending.Add(-1)
+	switch {
+	case err == nil:
+		return Result{Verdict: Accepted}, commitDecided
+	case errors.Is(err, ErrDeleted):
+		return Result{}, commitNowhere
+	case errors.Is(err, ErrClosed):
+		return Result{Verdict: Released, Description: err.Error()}, commitDecided
+	}
+	return rejected(targets[0].name, reasonStore, nil), commitDecided
 }
 
 // confirm says what became of a message in the commit window.

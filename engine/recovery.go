@@ -39,6 +39,7 @@ func (b *Broker) recover(store Store) error {
 		b.totals.queues.Add(1)
 		q.restore(&state.Summaries[i], state.LastNumber)
 	}
+	b.duplicates.recover(state.Remembering)
 	return nil
 }
 

@@ -31,6 +31,7 @@ type AddressSettings struct {
 	AutoCreateQueues      *bool
 	AutoDeleteQueues      *bool
 	DefaultDurable        *bool
+	IDCacheSize           *int
 }
 
 // Settings are the settings in force at one address.
@@ -46,6 +47,7 @@ type Settings struct {
 	AutoCreateQueues      bool
 	AutoDeleteQueues      bool
 	DefaultDurable        bool
+	IDCacheSize           int // ids of messages that are remembered, those that came last; 0 or below: none
 }
 
 // DefaultSettings are what an address has that no AddressSettings match.
@@ -60,5 +62,6 @@ func DefaultSettings() Settings {
 		AutoCreateAddresses:   true,
 		AutoCreateQueues:      true,
 		DefaultDurable:        true,
+		IDCacheSize:           20000,
 	}
 }

@@ -124,6 +124,7 @@ func (a *AddressSettings) over(s *Settings) {
 	set(&s.AutoCreateQueues, a.AutoCreateQueues)
 	set(&s.AutoDeleteQueues, a.AutoDeleteQueues)
 	set(&s.DefaultDurable, a.DefaultDurable)
+	set(&s.IDCacheSize, a.IDCacheSize)
 }
 
 func set[T any](to, from *T) {

@@ -10,6 +10,7 @@ import (
 type totals struct {
 	addresses, queues atomic.Int64
 	dropped, unrouted atomic.Uint64
+	duplicates        atomic.Uint64
 	lost              atomic.Uint64 // spilled and not read again
 
 	added, acknowledged, expired, killed atomic.Uint64 // of queues that have been deleted
