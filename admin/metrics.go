@@ -66,6 +66,7 @@ var (
 	expired      = desc("messages_expired_total", "Messages that expired in a queue.")
 	killed       = desc("messages_dead_lettered_total", "Messages taken out of a queue after a rejection or too many attempts.")
 	dropped      = desc("messages_dropped_total", "Messages that left a queue for nowhere.")
+	duplicates   = desc("messages_duplicate_total", "Messages accepted and dropped, since their address had taken one with the same id.")
 	unrouted     = desc("messages_unroutable_total", "Messages that found no queue.")
 
 	memoryUsed  = desc("memory_used_bytes", "Bytes that messages hold, of limits.memory.")
@@ -77,7 +78,7 @@ func (c *collector) Describe(ch chan<- *prometheus.Desc) {
 	for _, d := range []*prometheus.Desc{
 		buildInfo, ready, connections, connectionsTotal, refused, sessions, links, framesIn, framesOut, bytesIn, bytesOut,
 		protocolErrors, linksRefused, writeTimeouts, messagesIn, messagesOut, partial,
-		addresses, queues, consumers, messages, added, acknowledged, expired, killed, dropped, unrouted,
+		addresses, queues, consumers, messages, added, acknowledged, expired, killed, dropped, duplicates, unrouted,
 		memoryUsed, memoryLimit, pressure,
 	} {
 		ch <- d
@@ -125,6 +126,7 @@ func (c *collector) Collect(ch chan<- prometheus.Metric) {
 	counter(expired, totals.Expired)
 	counter(killed, totals.Killed)
 	counter(dropped, totals.Dropped)
+	counter(duplicates, totals.Duplicates)
 	counter(unrouted, totals.Unrouted)
 	gauge(memoryUsed, float64(totals.Memory))
 	gauge(memoryLimit, float64(totals.MemoryLimit))

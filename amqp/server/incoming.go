@@ -146,7 +146,7 @@ const ticketSettled = 1 << 32
 func (p *incoming) publish(now time.Time, ev *amqp.Event, encoded []byte, owned bool) {
 	p.conn.server.count.messagesIn.Add(1)
 	p.size += (int64(len(encoded)) - p.size) / 8
-	m, refusal := p.message(now, ev, encoded, owned)
+	m, id, refusal := p.message(now, ev, encoded, owned)
 	if refusal != nil {
 		p.refuse(ev.DeliveryID, ev.Settled, refusal)
 		p.topUp()
@@ -156,7 +156,7 @@ func (p *incoming) publish(now time.Time, ev *amqp.Event, encoded []byte, owned 
 	if ev.Settled {
 		ticket |= ticketSettled
 	}
-	result, decided := p.producer.Publish(m, ticket)
+	result, decided := p.producer.PublishOnce(m, id, ticket)
 	switch {
 	case !decided:
 		p.pending++

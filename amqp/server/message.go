@@ -10,24 +10,25 @@ import (
 )
 
 // message makes the engine's message of an encoded one. Header and delivery
-// annotations are for this hop only and left out; the rest stays as it is [3.2].
-func (p *incoming) message(now time.Time, ev *amqp.Event, encoded []byte, owned bool) (*engine.Message, *amqp.Error) {
+// annotations are for this hop only and left out; the rest stays as it is [3.2]. With it comes its id, if it has one.
+func (p *incoming) message(now time.Time, ev *amqp.Event, encoded []byte, owned bool) (*engine.Message, engine.DuplicateID, *amqp.Error) {
+	var id engine.DuplicateID
 	s, err := codec.Split(encoded)
 	if err != nil {
-		return nil, amqp.Errorf(amqp.ConditionDecodeError, "message: %v", err)
+		return nil, id, amqp.Errorf(amqp.ConditionDecodeError, "message: %v", err)
 	}
 	m := &engine.Message{Format: ev.MessageFormat, Priority: 4, Arrived: now.UnixMilli(), Address: p.producer.Address()}
 	if p.anonymous {
 		to, ok := addressOf(s.Properties)
 		if !ok {
-			return nil, amqp.Errorf(amqp.ConditionPreconditionFailed, "properties.to is missing on a link without a target address")
+			return nil, id, amqp.Errorf(amqp.ConditionPreconditionFailed, "properties.to is missing on a link without a target address")
 		}
 		m.Address = to
 	}
 	if s.Header != nil {
 		var h codec.Header
 		if err := h.Decode(s.Header); err != nil {
-			return nil, amqp.Errorf(amqp.ConditionDecodeError, "message header: %v", err)
+			return nil, id, amqp.Errorf(amqp.ConditionDecodeError, "message header: %v", err)
 		}
 		m.HeaderDurable, m.DurableValue = h.Durable.Set, h.Durable.Value
 		m.HeaderPriority = h.Priority.Set
@@ -48,19 +49,25 @@ func (p *incoming) message(now time.Time, ev *amqp.Event, encoded []byte, owned 
 	if s.Properties != nil {
 		value, err := codec.PropertiesField(s.Properties, codec.PropAbsoluteExpiryTime)
 		if err != nil {
-			return nil, amqp.Errorf(amqp.ConditionDecodeError, "message properties: %v", err)
+			return nil, id, amqp.Errorf(amqp.ConditionDecodeError, "message properties: %v", err)
 		}
 		if value != nil {
 			absolute, _ = codec.ReadTimestamp(value)
 		}
 	}
 	m.Expiry = queue.ExpiryAt(m.Arrived, m.TTL, int64(absolute))
+	if s.ApplicationProperties != nil || s.MessageAnnotations != nil {
+		var refusal *amqp.Error
+		if id, refusal = p.duplicateID(&s, m); refusal != nil {
+			return nil, id, refusal
+		}
+	}
 	m.Payload = s.Stored
 	if !owned || cap(encoded)-len(s.Stored) > len(s.Stored)/4 {
 		m.Payload = make([]byte, len(s.Stored))
 		copy(m.Payload, s.Stored)
 	}
-	return m, nil
+	return m, id, nil
 }
 
 // addressOf returns properties.to, when it is a string.

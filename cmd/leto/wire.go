@@ -59,6 +59,7 @@ func addressSettings(s config.AddressSettings) engine.AddressSettings {
 		AutoCreateQueues:    s.AutoCreateQueues,
 		AutoDeleteQueues:    s.AutoDeleteQueues,
 		DefaultDurable:      s.DefaultDurable,
+		IDCacheSize:         s.IDCacheSize,
 	}
 	if s.RejectPolicy != nil {
 		set.RejectPolicy = new(engine.RejectDeadLetter)

@@ -19,6 +19,7 @@ type AddressSettings struct {
 	AutoDeleteQueues      *bool    `key:"auto-delete-queues"`
 
 	DefaultDurable *bool `key:"default-durable"` // of a message that doesn't say
+	IDCacheSize    *int  `key:"id-cache-size"`   // ids of messages that are remembered; 0: none
 }
 
 func (s AddressSettings) check(key string, bad func(key, format string, args ...any)) {
@@ -28,7 +29,13 @@ func (s AddressSettings) check(key string, bad func(key, format string, args ...
 	if n := s.MaxDeliveryAttempts; n != nil && (*n < -1 || *n == 0) {
 		bad(key+".max-delivery-attempts", "%d is neither -1 (endless) nor 1 or more", *n)
 	}
+	if n := s.IDCacheSize; n != nil && (*n < 0 || *n > maxIDCacheSize) {
+		bad(key+".id-cache-size", "%d isn't 0 (off) to %d", *n, maxIDCacheSize)
+	}
 }
+
+// maxIDCacheSize keeps the ids of one address within what can be brought from the store at once: 16 MiB.
+const maxIDCacheSize = 1_000_000
 
 // RejectPolicy is what a rejected outcome does to a message: dead-letter at once, or redeliver as
 // after a failed attempt.
