@@ -54,7 +54,12 @@ type feed struct {
 const feedAhead = 100
 
 func newFeed(b *broker, address string, answer func(name)) (*feed, error) {
-	conn, err := wire.Connect(b.AMQP, "feed of "+address)
+	return newFeedFrom(b, "feed of "+address, address, answer)
+}
+
+// newFeedFrom connects with a container-id.
+func newFeedFrom(b *broker, id, address string, answer func(name)) (*feed, error) {
+	conn, err := wire.Connect(b.AMQP, id)
 	if err != nil {
 		return nil, err
 	}
