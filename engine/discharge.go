@@ -15,6 +15,8 @@ type discharge struct {
 	decided     []decided
 	bytes       int64 // what the records take in the store, about
 	brings      bool  // new messages, which a full store refuses
+	pinned      []*addressIDs
+	claims      map[claimKey]*claim
 	confirmer   Confirmer
 	ticket      uint64
 }
@@ -39,6 +41,7 @@ func (t *Transaction) Commit(confirm Confirmer, ticket uint64) (Result, bool) {
 	if t.doomed != "" {
 		return d.refuse(t.doomed), true
 	}
+	defer d.unpin()
 	t.broker.committer.await()
 	for i := range t.posts {
 		if r := d.publish(&t.posts[i]); r.Verdict != Accepted {
@@ -54,9 +57,9 @@ func (t *Transaction) Commit(confirm Confirmer, ticket uint64) (Result, bool) {
 	if d.size() > maxDischarge {
 		return d.refuse("it brings too much into the store at once"), true
 	}
-	if err := t.broker.committer.enterDischarge(d); err != nil {
+	if err := d.enter(); err != nil {
 		r := d.refuse(err.Error())
-		if !errors.Is(err, ErrClosed) {
+		if !errors.Is(err, ErrClosed) && !errors.Is(err, errClaimed) {
 			r = rejected("", reasonStore, nil)
 		}
 		return r, true
@@ -86,18 +89,31 @@ func (d *discharge) publish(p *post) Result {
 			}
 			continue
 		}
+		c, fresh, failure := d.claim(a, p.id)
+		switch {
+		case errors.Is(failure, ErrDeleted):
+			if a, err = t.broker.destination(n); err == nil && !p.producer.closed {
+				err = p.producer.renew(&a, n)
+			}
+			continue
+		case failure != nil:
+			return p.producer.refuse(n.address, failure)
+		case !fresh:
+			return Result{Verdict: Accepted}
+		}
 		if !t.broker.memory.take(cost(m, len(picked)) - cost(m, 1)) {
 			return rejected(picked[0].name, reasonMemory, nil)
 		}
 		t.yield(cost(m, 1))
 		targets := reserve(picked, m)
 		if len(targets) == 0 {
+			d.disclaim(c)
 			if !t.hold(cost(m, 1)) {
 				return rejected(picked[0].name, reasonMemory, nil)
 			}
 			continue
 		}
-		s := step{kind: stepPublish, producer: p.producer, message: m, targets: targets}
+		s := step{kind: stepPublish, producer: p.producer, message: m, targets: targets, claim: c}
 		p.producer.pending.Add(1) // what it publishes outside of the transaction from now on comes behind
 		d.add(s, Record{})
 		return Result{Verdict: Accepted}
@@ -114,6 +130,9 @@ func (d *discharge) add(s step, r Record) {
 			d.records = append(d.records, r)
 			d.brings = true
 		}
+	}
+	if s.claim != nil && len(d.records) > s.from {
+		d.records = append(d.records, Record{Kind: RecordRemember, Remembered: &s.claim.Remembered})
 	}
 	s.to = len(d.records)
 	d.parts = append(d.parts, s)
@@ -257,6 +276,9 @@ func (d *discharge) carryOut() {
 			for _, q := range s.targets {
 				q.arrive(queue.Arrival{Message: s.message, Number: s.number})
 			}
+			if s.claim != nil {
+				d.transaction.broker.duplicates.held(s.claim)
+			}
 			s.producer.pending.Add(-1)
 		case stepMove:
 			s.move()
@@ -323,8 +345,10 @@ func (d *discharge) giveUp(err error) {
 	case d.transaction == nil:
 		d.confirmer.Confirmed(d.ticket, Result{Verdict: Accepted}) // it is rolled back whatever is stored of that
 	case err != nil:
+		d.free(rejected("", reasonStore, nil))
 		d.confirmer.Confirmed(d.ticket, rejected("", reasonStore, nil))
 	default:
+		d.free(rejected("", reasonStoreFull, nil))
 		d.confirmer.Confirmed(d.ticket, d.refuse("the store has no space"))
 	}
 }

@@ -13,7 +13,7 @@ import (
 //
 // An id is claimed when its message enters the commit window: under mu, so that whoever comes with the same id later
 // stands behind it there, and hears what becomes of the first. It is remembered when the commit holds, and free again
-// when it doesn't. What publishes several messages at once locks once, claims all of them, and enters them as one.
+// when it doesn't. A transaction claims all of its ids at once, when it enters the window as one.
 type duplicates struct {
 	broker *Broker
 	store  Store
@@ -32,6 +32,7 @@ type addressIDs struct {
 	address *address
 	ring    idRing
 	claims  map[DuplicateID]*claim
+	pins    int           // it has to stay in memory
 	place   *list.Element // nil: not in memory any more
 }
 
@@ -131,7 +132,7 @@ func (d *duplicates) account(grown int64) {
 	for e := d.recent.Back(); e != nil && e != d.recent.Front() && d.bytes > d.limit; {
 		ids := e.Value.(*addressIDs)
 		e = e.Prev()
-		if len(ids.claims) == 0 {
+		if len(ids.claims)+ids.pins == 0 {
 			d.evict(ids)
 		}
 	}

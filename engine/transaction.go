@@ -25,6 +25,7 @@ type Transaction struct {
 type post struct {
 	producer *Producer
 	message  *Message
+	id       DuplicateID // zero: none
 }
 
 // retirement is a delivery with an outcome that the commit carries out.
@@ -68,15 +69,19 @@ func (t *Transaction) Doom(why string) {
 
 // Post takes a message over that the commit is to publish. The result is what becomes of it if the transaction commits.
 // One that isn't accepted dooms the transaction.
-func (t *Transaction) Post(p *Producer, m *Message) Result {
-	r := t.post(p, m)
+func (t *Transaction) Post(p *Producer, m *Message) Result { return t.PostOnce(p, m, DuplicateID{}) }
+
+// PostOnce is Post of a message with an id, as Producer.PublishOnce: the commit takes the id, and doesn't publish a message
+// whose id is taken by then.
+func (t *Transaction) PostOnce(p *Producer, m *Message, id DuplicateID) Result {
+	r := t.post(p, m, id)
 	if r.Verdict != Accepted {
 		t.Doom(fmt.Sprintf("a message to %s was refused: %s", r.Queue, r.Description))
 	}
 	return r
 }
 
-func (t *Transaction) post(p *Producer, m *Message) Result {
+func (t *Transaction) post(p *Producer, m *Message, id DuplicateID) Result {
 	if t.broker.closed.Load() {
 		return Result{Verdict: Released, Description: ErrClosed.Error()}
 	}
@@ -93,7 +98,7 @@ func (t *Transaction) post(p *Producer, m *Message) Result {
 	if !t.hold(cost(m, 1)) {
 		return rejected(n.address, reasonMemory, nil)
 	}
-	t.posts = append(t.posts, post{p, m})
+	t.posts = append(t.posts, post{p, m, id})
 	return Result{Verdict: Accepted}
 }
 
