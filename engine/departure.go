@@ -78,7 +78,7 @@ func (q *boundQueue) depart(d departure) {
 }
 
 // bound returns what of an entry that is leaving goes where: it is reserved there. Without targets it is to be dropped,
-// and why.
+// and why. One that would go in a circle goes to the end of its own queue, with all its attempts before it again.
 func (q *boundQueue) bound(d departure) (moved *queue.Message, targets []*boundQueue, why string) {
 	settings := q.address.settings()
 	to := settings.ExpiryAddress
@@ -100,13 +100,21 @@ func (q *boundQueue) bound(d departure) (moved *queue.Message, targets []*boundQ
 		// It would come back to where it was rejected, and for a program that clears the queue by rejecting, for ever.
 		return nil, nil, DropLoop
 	}
+	if q.circles(d) {
+		moved = d.message.Moved(q.address.name)
+		q.broker().memory.force(cost(moved, 1))
+		return moved, reserve([]*boundQueue{q}, moved), DropLoop
+	}
+	if n.queue == "" {
+		n.queue = settings.resource(q.address.name, d.expired)
+	}
 	moved = d.message.Moved(n.address)
 	for range 3 { // a queue may be deleted between finding it and reserving it
-		a := q.broker().departed(n)
+		a, named := q.broker().departed(n)
 		if a == nil {
 			break
 		}
-		picked := a.pick(n.queue)
+		picked := a.pick(named)
 		if len(picked) == 0 {
 			break
 		}
@@ -118,29 +126,53 @@ func (q *boundQueue) bound(d departure) (moved *queue.Message, targets []*boundQ
 	return nil, nil, DropNoQueue
 }
 
-// departed returns the address that dead or expired messages go to. It is made when there is none, whatever
-// auto-create says: a setting names it. Nil when it can't be made.
-func (b *Broker) departed(n name) *address {
+// resource returns the name of the queue that dead letters of an address have for themselves, or what expires there;
+// empty when they have none.
+func (s *Settings) resource(address string, expired bool) string {
+	made, prefix, suffix := s.AutoCreateDeadLetterResources, s.DeadLetterQueuePrefix, s.DeadLetterQueueSuffix
+	if expired {
+		made, prefix, suffix = s.AutoCreateExpiryResources, s.ExpiryQueuePrefix, s.ExpiryQueueSuffix
+	}
+	if own := prefix + address + suffix; made && validName(own) {
+		return own
+	}
+	return ""
+}
+
+// departed returns where dead or expired messages go: an address, and which queue of it, or all. They are made when they
+// aren't there, whatever auto-create says: a setting names them. Of an anycast address it is the queue of its name, or one
+// that somebody has made, and never one that some address has for itself. Nil when they can't be made.
+func (b *Broker) departed(n name) (a *address, named string) {
 	a, err := b.ensure(n, RoutingUnset, true)
 	if err != nil {
-		return nil
+		return nil, ""
 	}
-	if len(a.pick(n.queue)) > 0 || n.queue == "" && a.routing == Multicast {
-		return a
+	switch {
+	case n.queue == "" && a.routing == Multicast:
+		return a, ""
+	case n.queue == "":
+		named = a.name
+	default:
+		named = n.queue
+	}
+	if a.find(named) != nil {
+		return a, named
 	}
 	if a.enter() != nil {
-		return nil
+		return nil, ""
 	}
 	defer a.mu.Unlock()
-	if n.queue != "" {
-		_, err = a.ensureQueue(n.queue, true)
-	} else {
-		_, err = a.ensureOwnQueue(true)
+	if n.queue == "" {
+		for _, q := range a.queues() {
+			if !q.auto {
+				return a, q.name
+			}
+		}
 	}
-	if err != nil {
-		return nil
+	if _, err := a.ensureQueue(named, true); err != nil {
+		return nil, ""
 	}
-	return a
+	return a, named
 }
 
 // enterMove puts a move into the commit window: into the last target as a move, into the others as new entries.
@@ -184,6 +216,9 @@ func obituary(key string) bool {
 // obituary returns the annotations of a message that has left q.
 func (q *boundQueue) obituary(d departure) []queue.Annotation {
 	old := d.entry.Annotations()
+	if q.circles(d) {
+		return old // it stays
+	}
 	all := make([]queue.Annotation, 0, len(old)+4)
 	for _, a := range old {
 		if !obituary(a.Key) {

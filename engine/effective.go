@@ -52,6 +52,7 @@ var otherKeys = map[string]string{
 	"IDCacheSize":           "id-cache-size",
 	"DefaultAddressRouting": "default-address-routing-type",
 	"DefaultQueueRouting":   "default-queue-routing-type",
+	"IDCacheSize":           "id-cache-size",
 }
 
 // settingKey returns the configuration's name of a field: DeadLetterAddress is dead-letter-address.

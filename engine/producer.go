@@ -208,15 +208,18 @@ func (p *Producer) PublishOnce(m *Message, id DuplicateID, ticket uint64) (Resul
 
 // resolve returns where a message goes: the producer's address, or the message's own.
 func (p *Producer) resolve(m *Message) (name, *address, error) {
-	if p.address != nil {
-		return p.name, p.address, nil
+	n, a := p.name, p.address
+	if a == nil {
+		var err error
+		if n, err = parseName(m.Address, RoutingUnset); err != nil {
+			return name{address: m.Address}, nil, err
+		}
+		if a, err = p.broker.destination(n); err != nil {
+			return n, nil, err
+		}
 	}
-	n, err := parseName(m.Address, RoutingUnset)
-	if err != nil {
-		return name{address: m.Address}, nil, err
-	}
-	a, err := p.broker.destination(n)
-	return n, a, err
+	a.settings().lifetime(m, p.broker.now)
+	return n, a, nil
 }
 
 // identify remembers the id of a message that becomes visible at once, or says that it is a duplicate.

@@ -32,6 +32,18 @@ type AddressSettings struct {
 	AutoDeleteQueues      *bool
 	DefaultDurable        *bool
 	IDCacheSize           *int
+
+	AutoCreateDeadLetterResources *bool
+	DeadLetterQueuePrefix         *string
+	DeadLetterQueueSuffix         *string
+	AutoCreateExpiryResources     *bool
+	ExpiryQueuePrefix             *string
+	ExpiryQueueSuffix             *string
+
+	ExpiryDelay    *int64 // milliseconds, as are the next two; below 0: none
+	MinExpiryDelay *int64
+	MaxExpiryDelay *int64
+	NoExpiry       *bool
 }
 
 // Settings are the settings in force at one address.
@@ -48,6 +60,18 @@ type Settings struct {
 	AutoDeleteQueues      bool
 	DefaultDurable        bool
 	IDCacheSize           int // ids of messages that are remembered, those that came last; 0 or below: none
+
+	AutoCreateDeadLetterResources bool // dead letters go to a queue of their own per address that they died at
+	DeadLetterQueuePrefix         string
+	DeadLetterQueueSuffix         string
+	AutoCreateExpiryResources     bool // the same for what expires
+	ExpiryQueuePrefix             string
+	ExpiryQueueSuffix             string
+
+	ExpiryDelay    int64 // milliseconds until a message expires that doesn't say when; below 0: it doesn't. Else:
+	MinExpiryDelay int64 // it expires no sooner
+	MaxExpiryDelay int64 // and no later, also if it doesn't say when
+	NoExpiry       bool  // nothing expires, whatever it says
 }
 
 // DefaultSettings are what an address has that no AddressSettings match.
@@ -63,5 +87,11 @@ func DefaultSettings() Settings {
 		AutoCreateQueues:      true,
 		DefaultDurable:        true,
 		IDCacheSize:           20000,
+
+		DeadLetterQueuePrefix: "DLQ.",
+		ExpiryQueuePrefix:     "EXP.",
+		ExpiryDelay:           -1,
+		MinExpiryDelay:        -1,
+		MaxExpiryDelay:        -1,
 	}
 }

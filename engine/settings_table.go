@@ -125,6 +125,16 @@ func (a *AddressSettings) over(s *Settings) {
 	set(&s.AutoDeleteQueues, a.AutoDeleteQueues)
 	set(&s.DefaultDurable, a.DefaultDurable)
 	set(&s.IDCacheSize, a.IDCacheSize)
+	set(&s.AutoCreateDeadLetterResources, a.AutoCreateDeadLetterResources)
+	set(&s.DeadLetterQueuePrefix, a.DeadLetterQueuePrefix)
+	set(&s.DeadLetterQueueSuffix, a.DeadLetterQueueSuffix)
+	set(&s.AutoCreateExpiryResources, a.AutoCreateExpiryResources)
+	set(&s.ExpiryQueuePrefix, a.ExpiryQueuePrefix)
+	set(&s.ExpiryQueueSuffix, a.ExpiryQueueSuffix)
+	set(&s.ExpiryDelay, a.ExpiryDelay)
+	set(&s.MinExpiryDelay, a.MinExpiryDelay)
+	set(&s.MaxExpiryDelay, a.MaxExpiryDelay)
+	set(&s.NoExpiry, a.NoExpiry)
 }
 
 func set[T any](to, from *T) {

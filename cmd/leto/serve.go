@@ -169,6 +169,7 @@ func (n *node) start() (err error) {
 
 // warn logs what is allowed and should be known.
 func (n *node) warn() {
+	n.warnOfCircles(n.opts.AddressSettings)
 	for i, l := range n.opts.Listeners {
 		switch {
 		case config.Loopback(l.Bind):
@@ -177,6 +178,13 @@ func (n *node) warn() {
 		default:
 			n.log.Warn().Stringer("listener", n.listeners[i].Addr()).Msg("passwords cross the network in clear text: TLS is not supported by this version yet")
 		}
+	}
+}
+
+// warnOfCircles logs which dead-letter addresses lead back to themselves.
+func (n *node) warnOfCircles(all []config.AddressSettings) {
+	for _, way := range engine.DeadLetterCircles(settingsOf(all)) {
+		n.log.Warn().Strs("way", way).Msg("dead-letter addresses form a circle: what has failed at one of them and fails at the next stays there")
 	}
 }
 

@@ -42,10 +42,16 @@ func (n *node) engineOptions() engine.Options {
 			},
 		},
 	}
-	for _, s := range n.opts.AddressSettings {
-		o.Settings = append(o.Settings, addressSettings(s))
-	}
+	o.Settings = settingsOf(n.opts.AddressSettings)
 	return o
+}
+
+func settingsOf(all []config.AddressSettings) []engine.AddressSettings {
+	var settings []engine.AddressSettings
+	for _, s := range all {
+		settings = append(settings, addressSettings(s))
+	}
+	return settings
 }
 
 func addressSettings(s config.AddressSettings) engine.AddressSettings {
@@ -60,6 +66,18 @@ func addressSettings(s config.AddressSettings) engine.AddressSettings {
 		AutoDeleteQueues:    s.AutoDeleteQueues,
 		DefaultDurable:      s.DefaultDurable,
 		IDCacheSize:         s.IDCacheSize,
+
+		AutoCreateDeadLetterResources: s.AutoCreateDeadLetterResources,
+		DeadLetterQueuePrefix:         s.DeadLetterQueuePrefix,
+		DeadLetterQueueSuffix:         s.DeadLetterQueueSuffix,
+		AutoCreateExpiryResources:     s.AutoCreateExpiryResources,
+		ExpiryQueuePrefix:             s.ExpiryQueuePrefix,
+		ExpiryQueueSuffix:             s.ExpiryQueueSuffix,
+
+		ExpiryDelay:    (*int64)(s.ExpiryDelay),
+		MinExpiryDelay: (*int64)(s.MinExpiryDelay),
+		MaxExpiryDelay: (*int64)(s.MaxExpiryDelay),
+		NoExpiry:       s.NoExpiry,
 	}
 	if s.RejectPolicy != nil {
 		set.RejectPolicy = new(engine.RejectDeadLetter)

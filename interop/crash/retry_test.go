@@ -17,9 +17,9 @@ import (
 
 const (
 	retriedQueue = "retried"
-	retriedCount = 3_000
+	retriedCount = 1_500
 	retriedSize  = 100 // bytes
-	retriedKills = 12
+	retriedKills = 8
 )
 
 // command has the broker carry out a command over a queue's messages, and returns how many were done.
@@ -119,13 +119,12 @@ func sendBack(t *testing.T, rng *rand.Rand, memory string) {
 	if back := retriedPlaces(t, b); back != 100 {
 		t.Errorf("%d messages are back, want 100", back)
 	}
-	cut := 0
+	cut, before := 0, 100
 	for round := range retriedKills {
 		queue, verb, body := "DLQ", "retry", "{}"
 		if round%2 == 1 {
 			queue, verb, body = retriedQueue, "move", `{"to": "DLQ"}`
 		}
-		before := retriedPlaces(t, b)
 		var asked sync.WaitGroup
 		asked.Go(func() { _, _ = command(b, queue, verb, body) }) // it is cut off, or not
 		time.Sleep(time.Duration(rng.IntN(25_000)) * time.Microsecond)
@@ -134,9 +133,11 @@ func sendBack(t *testing.T, rng *rand.Rand, memory string) {
 		if again != nil {
 			t.Fatalf("start: %v\n%s", again, b.Log())
 		}
-		if back := retriedPlaces(t, b); back != before && back != 0 && back != retriedCount {
+		back := retriedPlaces(t, b)
+		if back != before && back != 0 && back != retriedCount {
 			cut++
 		}
+		before = back
 		if t.Failed() {
 			return
 		}

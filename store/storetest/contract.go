@@ -271,9 +271,17 @@ func testMove(t *testing.T, s *subject) {
 	if got.Count != 4 || got.Message.Address != "q2" || string(got.Message.Payload) != "m1" {
 		t.Errorf("moved entry = %+v %+v", got, got.Message)
 	}
+	// within a queue: it gets another place
+	s.commit(enqueue(1, 4), engine.Record{
+		Kind: engine.RecordMove, From: 1, FromNumber: 2, Priority: usual, Queue: 1, Number: 5, Count: 1, Message: message("m2"),
+	})
+	s.expect(1, 4, 5)
+	s.restart()
+	s.expect(1, 4, 5)
+	s.commit(remove(1, 4))
 	// into a queue that is gone: the entry is gone too, as if it had been deleted there
 	s.commit(engine.Record{Kind: engine.RecordDelete, Queue: 2})
-	s.commit(engine.Record{Kind: engine.RecordMove, From: 1, FromNumber: 2, Priority: usual, Queue: 2, Number: 4, Message: dead})
+	s.commit(engine.Record{Kind: engine.RecordMove, From: 1, FromNumber: 5, Priority: usual, Queue: 2, Number: 6, Message: dead})
 	s.expect(1)
 	s.expect(2)
 }

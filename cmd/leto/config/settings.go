@@ -20,6 +20,18 @@ type AddressSettings struct {
 
 	DefaultDurable *bool `key:"default-durable"` // of a message that doesn't say
 	IDCacheSize    *int  `key:"id-cache-size"`   // ids of messages that are remembered; 0: none
+
+	AutoCreateDeadLetterResources *bool   `key:"auto-create-dead-letter-resources"` // a queue at the dead-letter address for each address
+	DeadLetterQueuePrefix         *string `key:"dead-letter-queue-prefix"`
+	DeadLetterQueueSuffix         *string `key:"dead-letter-queue-suffix"`
+	AutoCreateExpiryResources     *bool   `key:"auto-create-expiry-resources"`
+	ExpiryQueuePrefix             *string `key:"expiry-queue-prefix"`
+	ExpiryQueueSuffix             *string `key:"expiry-queue-suffix"`
+
+	ExpiryDelay    *Delay `key:"expiry-delay"` // of a message that doesn't say when it expires; -1: it doesn't
+	MinExpiryDelay *Delay `key:"min-expiry-delay"`
+	MaxExpiryDelay *Delay `key:"max-expiry-delay"`
+	NoExpiry       *bool  `key:"no-expiry"`
 }
 
 func (s AddressSettings) check(key string, bad func(key, format string, args ...any)) {

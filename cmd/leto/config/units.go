@@ -78,4 +78,30 @@ func (d *Duration) scalar(text string) error {
 	return nil
 }
 
+// Delay is a time span as Artemis has it in address-settings: a plain number of milliseconds, -1 for none, or a number
+// with its unit.
+type Delay int64
+
+// NoDelay stands for no time span at all.
+const NoDelay Delay = -1
+
+func (d *Delay) scalar(text string) error {
+	if n, err := strconv.ParseInt(text, 10, 64); err == nil {
+		if n < -1 {
+			return fmt.Errorf("%q is neither -1 (none) nor a number of milliseconds", text)
+		}
+		*d = Delay(n)
+		return nil
+	}
+	v, err := time.ParseDuration(text)
+	if err != nil {
+		return fmt.Errorf("%q is not a time span such as 30s, or a number of milliseconds", text)
+	}
+	if v < 0 {
+		return fmt.Errorf("%q is negative", text)
+	}
+	*d = Delay(v.Milliseconds())
+	return nil
+}
+
 func (d Duration) String() string { return time.Duration(d).String() }
