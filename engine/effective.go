@@ -49,7 +49,6 @@ func (t *settingsTable) effective(address string) []EffectiveSetting {
 
 // otherKeys are those whose names are others in Go.
 var otherKeys = map[string]string{
-	"IDCacheSize":           "id-cache-size",
 	"DefaultAddressRouting": "default-address-routing-type",
 	"DefaultQueueRouting":   "default-queue-routing-type",
 	"IDCacheSize":           "id-cache-size",
