@@ -1,6 +1,7 @@
 package engine_test
 
 import (
+	"encoding/binary"
 	"fmt"
 	"sync"
 	"testing"
@@ -227,6 +228,41 @@ func BenchmarkStoredBacklog(b *testing.B) {
 		c.SetLimit(uint64(got + 1000))
 	}
 	b.ReportMetric(float64(most), "bytes-held")
+}
+
+// BenchmarkOnce is a message that has an id, and one that has none: the difference is what an id costs the engine.
+func BenchmarkOnce(b *testing.B) {
+	for _, durable := range []bool{false, true} {
+		for _, identified := range []bool{false, true} {
+			b.Run(fmt.Sprintf("durable=%v/id=%v", durable, identified), func(b *testing.B) {
+				broker, err := engine.New(engine.Options{Limits: engine.Limits{MemoryBytes: 154 << 20}}, endlessStore{})
+				if err != nil {
+					b.Fatal(err)
+				}
+				defer broker.Close()
+				w := make(window, 1000)
+				p, err := broker.Producer(engine.ProducerSpec{Address: "q"}, w)
+				if err != nil {
+					b.Fatal(err)
+				}
+				payload := make([]byte, 256)
+				b.ReportAllocs()
+				for i := uint64(1); b.Loop(); i++ {
+					var id engine.DuplicateID
+					if identified {
+						id = engine.NewDuplicateID(binary.LittleEndian.AppendUint64(nil, i))
+					}
+					if i%1000 == 0 && !durable {
+						broker.Purge("q", "")
+					}
+					w <- struct{}{}
+					if _, decided := p.PublishOnce(&engine.Message{Payload: payload, Priority: 4, Durable: durable}, id, 1); decided {
+						<-w
+					}
+				}
+			})
+		}
+	}
 }
 
 // BenchmarkStoredFill is a durable message that goes to a backlog: committed, then left to the store.

@@ -13,6 +13,7 @@ final class Restart {
     static void add(Scenarios all) {
         all.add("reconnect_after_restart", Restart::reconnect);
         all.add("durable_subscription_after_restart", Restart::subscription);
+        all.add("case_241_sent_again_after_restart", Restart::sentAgain);
     }
 
     private static jakarta.jms.Connection connect(String id) throws Exception {
@@ -38,6 +39,28 @@ final class Restart {
             Scenarios.restart();
             producer.send(session.createTextMessage("50"));
             for (int i = 10; i <= 50; i++) {
+                Peer.texts(consumer, i);
+            }
+            Peer.empty(consumer);
+        }
+    }
+
+    private static void sentAgain() throws Exception {
+        try (var connection = connect(fresh("client")); var session = connection.createSession(Session.AUTO_ACKNOWLEDGE)) {
+            var queue = session.createQueue(fresh("restart"));
+            var producer = session.createProducer(queue);
+            for (int round = 0; round < 2; round++) {
+                for (int i = 0; i < 20 + round; i++) {
+                    var message = session.createTextMessage("" + i);
+                    message.setStringProperty("_AMQ_DUPL_ID", "id-" + i);
+                    producer.send(message);
+                }
+                if (round == 0) {
+                    Scenarios.restart();
+                }
+            }
+            var consumer = session.createConsumer(queue);
+            for (int i = 0; i <= 20; i++) {
                 Peer.texts(consumer, i);
             }
             Peer.empty(consumer);
