@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"io"
 	"net/url"
-	"os"
 	"strconv"
 	"strings"
 	"time"
@@ -33,14 +32,17 @@ func benchCommand() *cli.Command {
 			&cli.IntFlag{Name: "consumers", Value: 1, Usage: "`N` connections that receive"},
 			&cli.Uint64Flag{Name: "count", Usage: "`N` messages in all"},
 			&cli.DurationFlag{Name: "duration", Usage: "send for `D` (default 10s without --count)"},
+			&cli.DurationFlag{Name: "warmup", Usage: "send for `D` before that, which is checked and not measured"},
 			&cli.StringFlag{Name: "size", Value: "256", Usage: "`BYTES` of each body: 256, 1KiB, 10MiB"},
-			&cli.Float64Flag{Name: "rate", Usage: "`N` messages per second in all (default: as fast as it goes)"},
+			&cli.Float64Flag{Name: "rate", Usage: "`N` messages per second in all, on a schedule that waits for nobody: latency counts from when a message was due (default: as fast as it goes)"},
 			&cli.BoolFlag{Name: "durable", Usage: "send durable messages; without it they say that they are not"},
 			&cli.BoolFlag{Name: "settled", Usage: "at most once: nothing is acknowledged"},
+			&cli.BoolFlag{Name: "topic", Usage: "ask for a topic: every consumer gets every message"},
 			&cli.IntFlag{Name: "credit", Value: 1000, Usage: "messages a consumer may have under way"},
+			&cli.IntFlag{Name: "ack-every", Usage: "settle `N` messages with one disposition (default: those that came in one read)"},
 			&cli.IntFlag{Name: "inflight", Value: 1000, Usage: "unacknowledged messages of a producer; 1 is a closed loop"},
 			&cli.DurationFlag{Name: "timeout", Value: 10 * time.Second, Usage: "give up when nothing arrives for `D`"},
-			&cli.IntFlag{Name: "pid", Usage: "also report the CPU time of process `PID`: a broker on this machine"},
+			&cli.IntFlag{Name: "pid", Usage: "also report CPU time and memory of process `PID` and its descendants: a broker on this machine"},
 		},
 		Action: runBench,
 	}
@@ -59,18 +61,15 @@ func runBench(c *cli.Context) error {
 			fmt.Fprintf(c.App.ErrWriter, "sent %d, received %d\n", sent, received)
 		}
 	}
-	pid := c.Int("pid")
-	before := cpuTime(pid)
 	report, err := bench.Run(c.Context, o)
 	if report == nil {
 		return benchError(err)
 	}
-	cpu := cpuTime(pid) - before
 	print := printReport
 	if c.Bool("json") {
 		print = printReportJSON
 	}
-	if failed := print(c.App.Writer, report, pid > 0, cpu); failed != nil {
+	if failed := print(c.App.Writer, report); failed != nil {
 		return failed
 	}
 	switch {
@@ -100,9 +99,10 @@ func benchOptions(c *cli.Context) (bench.Options, error) {
 	o := bench.Options{
 		URL: u, Address: c.String("address"), Queues: c.Int("queues"),
 		Producers: c.Int("producers"), Consumers: c.Int("consumers"),
-		Count: c.Uint64("count"), Duration: c.Duration("duration"),
+		Count: c.Uint64("count"), Duration: c.Duration("duration"), Warmup: c.Duration("warmup"),
 		Size: size, Rate: c.Float64("rate"), Durable: c.Bool("durable"), Settled: c.Bool("settled"),
-		Credit: c.Int("credit"), Inflight: c.Int("inflight"), Idle: c.Duration("timeout"),
+		Topic: c.Bool("topic"), Credit: c.Int("credit"), Inflight: c.Int("inflight"), AckEvery: c.Int("ack-every"),
+		Idle: c.Duration("timeout"), PID: c.Int("pid"),
 	}
 	if o.Count == 0 && o.Duration == 0 {
 		o.Duration = 10 * time.Second
@@ -148,51 +148,24 @@ func benchError(err error) error {
 	return exitWith(exitFailed, "bench: %v", err)
 }
 
-// cpuTime returns the user and system time of a process so far; 0 when it can't be told.
-func cpuTime(pid int) time.Duration {
-	if pid <= 0 {
-		return 0
-	}
-	stat, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
-	if err != nil {
-		return 0
-	}
-	// The command's name may hold spaces: count from its closing bracket.
-	fields := strings.Fields(string(stat[strings.LastIndexByte(string(stat), ')')+1:]))
-	if len(fields) < 13 {
-		return 0
-	}
-	user, _ := strconv.ParseInt(fields[11], 10, 64)
-	system, _ := strconv.ParseInt(fields[12], 10, 64)
-	const tick = 10 * time.Millisecond // USER_HZ is 100 wherever Linux runs Go
-	return time.Duration(user+system) * tick
-}
+func printReportJSON(w io.Writer, r *bench.Report) error { return json.NewEncoder(w).Encode([]any{r}) }
 
-func printReportJSON(w io.Writer, r *bench.Report, hasCPU bool, cpu time.Duration) error {
-	full := struct {
-		*bench.Report
-		BrokerCPU float64 `json:"broker_cpu_us_per_message,omitempty"`
-	}{Report: r}
-	if n := max(r.Sent, r.Received); hasCPU && n > 0 {
-		full.BrokerCPU = float64(cpu.Microseconds()) / float64(n)
-	}
-	return json.NewEncoder(w).Encode([]any{full})
-}
-
-func printReport(w io.Writer, r *bench.Report, hasCPU bool, cpu time.Duration) error {
+func printReport(w io.Writer, r *bench.Report) error {
 	fmt.Fprintf(w, "sent      %d in %.2fs, %.0f/s", r.Sent, r.Seconds, r.SendRate)
 	fmt.Fprintf(w, "\nreceived  %d, %.0f/s\n", r.Received, r.ReceiveRate)
 	fmt.Fprintf(w, "checked   %d lost, %d twice, %d out of order, %d refused, %d foreign\n", r.Lost, r.Duplicates, r.OutOfOrder, r.Refused, r.Foreign)
 	for _, l := range []struct {
 		name string
 		of   *bench.Latency
-	}{{"confirm", r.Confirm}, {"delivery", r.Delivery}} {
+	}{{"confirm", r.Confirm}, {"delivery", r.Delivery}, {"late", r.Late}} {
 		if l.of != nil {
 			fmt.Fprintf(w, "%-9s p50 %.1f  p90 %.1f  p99 %.1f  p99.9 %.1f  max %.1f µs\n", l.name, l.of.P50, l.of.P90, l.of.P99, l.of.P999, l.of.Max)
 		}
 	}
-	if n := max(r.Sent, r.Received); hasCPU && n > 0 {
-		fmt.Fprintf(w, "broker    %.2f µs of CPU per message\n", float64(cpu.Microseconds())/float64(n))
+	fmt.Fprintf(w, "client    %.2f µs of CPU per message\n", r.ClientCPU)
+	if b := r.Broker; b != nil {
+		fmt.Fprintf(w, "broker    %.2f µs of CPU per message, %.2f of it in the kernel; %.1f MiB resident, %.1f at most\n",
+			b.CPU, b.System, float64(b.ResidentBefore)/(1<<20), float64(b.ResidentPeak)/(1<<20))
 	}
 	return nil
 }

@@ -20,6 +20,8 @@ type peer struct {
 	buf     []byte
 	r, w    int
 	spare   []byte
+	pending []byte // encoded and not written
+	pace    *pace  // of a producer with a rate
 }
 
 // dial opens a connection and attaches a link to address.
@@ -44,7 +46,7 @@ func dial(o *Options, role codec.Role, address string) (*peer, error) {
 		cfg.Login = &amqp.Login{Mechanism: "PLAIN", Response: []byte("\x00" + o.URL.User.Username() + "\x00" + password)}
 	}
 	p := &peer{socket: socket, machine: amqp.New(cfg, time.Now()), buf: make([]byte, 64<<10)}
-	if err := p.open(role, address, o.Settled); err != nil {
+	if err := p.open(role, address, o); err != nil {
 		socket.Close()
 		return nil, err
 	}
@@ -57,7 +59,7 @@ type ConnectError struct{ err error }
 func (e *ConnectError) Error() string { return "cannot connect: " + e.err.Error() }
 func (e *ConnectError) Unwrap() error { return e.err }
 
-func (p *peer) open(role codec.Role, address string, settled bool) error {
+func (p *peer) open(role codec.Role, address string, o *Options) error {
 	deadline := time.Now().Add(15 * time.Second)
 	var failure error
 	done := false
@@ -72,8 +74,11 @@ func (p *peer) open(role codec.Role, address string, settled bool) error {
 					Target:        &codec.Target{Address: codec.Some(address)},
 					SndSettleMode: codec.SettleUnsettled,
 				}
-				if settled {
+				if o.Settled {
 					t.SndSettleMode = codec.SettleSettled
+				}
+				if o.Topic {
+					t.Source.Capabilities, t.Target.Capabilities = []codec.Symbol{topic}, []codec.Symbol{topic}
 				}
 				p.link = ev.Session.Attach("bench", role, t)
 			case amqp.EventAttached:
@@ -95,6 +100,9 @@ func (p *peer) open(role codec.Role, address string, settled bool) error {
 // errDeadline says that nothing came in time.
 var errDeadline = errors.New("nothing came in time")
 
+// topic is the capability by which a link says that an address is to be a topic.
+const topic codec.Symbol = "topic"
+
 // step writes what is to be written, reads once and hands over what happened.
 // The zero deadline: it waits as long as it takes.
 func (p *peer) step(deadline time.Time, handle func(*amqp.Event)) error {
@@ -103,6 +111,9 @@ func (p *peer) step(deadline time.Time, handle func(*amqp.Event)) error {
 	}
 	if err := p.socket.SetReadDeadline(deadline); err != nil {
 		return err
+	}
+	if p.pace.over() {
+		return errDeadline
 	}
 	n, err := p.socket.Read(p.buf[p.w:])
 	if err != nil {
@@ -152,7 +163,23 @@ func (e *RefusedError) Error() string {
 	return "the broker refused: " + e.Cause.Error()
 }
 
+// encode ends the frames begun, so that nothing that comes later is joined with them.
+func (p *peer) encode() {
+	out := p.machine.Output(time.Now(), p.spare)
+	p.pending = append(p.pending, out...)
+	if out != nil {
+		p.spare = out[:0]
+	}
+}
+
 func (p *peer) flush() error {
+	if len(p.pending) > 0 {
+		_, err := p.socket.Write(p.pending)
+		p.pending = p.pending[:0]
+		if err != nil {
+			return fmt.Errorf("connection lost: %w", err)
+		}
+	}
 	for {
 		out := p.machine.Output(time.Now(), p.spare)
 		if len(out) == 0 {

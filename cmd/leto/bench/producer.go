@@ -3,6 +3,7 @@ package bench
 import (
 	"context"
 	"errors"
+	"sync"
 	"time"
 
 	"github.com/HdrHistogram/hdrhistogram-go"
@@ -17,19 +18,23 @@ type producer struct {
 	run     *run
 	id      uint32
 	share   uint64 // messages to send; 0: until the run's time is over
-	rate    float64
 	sent    uint64
 	settled uint64
 	refused uint64
-	latency *hdrhistogram.Histogram // from Send to the broker's outcome, nanoseconds
-	times   []int64                 // when a message was sent, by sequence modulo inflight
+	latency *hdrhistogram.Histogram // from when it was due to the broker's outcome, nanoseconds
+	late    *hdrhistogram.Histogram // from when it was due to Send, nanoseconds; with a rate only
+	times   []int64                 // when a message was due, by sequence modulo inflight
 	bodies  [][]byte                // in use until their outcome, by sequence modulo inflight
 	pool    int
 }
 
 func newProducer(r *run, id int, p *peer) *producer {
 	o := r.options
-	b := &producer{peer: p, run: r, id: uint32(id), rate: o.Rate / float64(o.Producers), latency: newHistogram()}
+	b := &producer{peer: p, run: r, id: uint32(id), latency: newHistogram(), late: newHistogram()}
+	if o.Rate > 0 {
+		interval := time.Duration(float64(o.Producers) / o.Rate * float64(time.Second))
+		b.pace = &pace{start: interval * time.Duration(id+1) / time.Duration(o.Producers), interval: max(interval, 1)}
+	}
 	if o.Count > 0 {
 		b.share = o.Count / uint64(o.Producers)
 		if uint64(id) < o.Count%uint64(o.Producers) {
@@ -60,16 +65,23 @@ func encode(o *Options) []byte {
 // work sends until its share is out and settled, or the context ends.
 func (b *producer) work(ctx context.Context) error {
 	stop := b.run.stopSending
+	if b.pace != nil {
+		ticks, err := newTicker(b.pace.start, b.pace.interval)
+		if err != nil {
+			return err
+		}
+		var pacing sync.WaitGroup
+		pacing.Go(func() { b.pace.run(ticks, b.socket) })
+		defer pacing.Wait()
+		defer ticks.close()
+	}
 	for ctx.Err() == nil {
-		next := b.fill(ctx, stop)
+		b.fill(stop)
 		if b.finished(stop) {
+			b.run.sent.Add(b.drainSent())
 			return nil
 		}
-		deadline := time.Now().Add(100 * time.Millisecond)
-		if next > 0 {
-			deadline = time.Now().Add(next)
-		}
-		if err := b.step(deadline, b.handle); err != nil && !errors.Is(err, errDeadline) {
+		if err := b.step(time.Now().Add(100*time.Millisecond), b.handle); err != nil && !errors.Is(err, errDeadline) {
 			return err
 		}
 		b.run.sent.Add(b.drainSent())
@@ -97,42 +109,42 @@ func (b *producer) finished(stop context.Context) bool {
 	return b.run.options.Settled || b.settled == b.sent
 }
 
-// fill sends what credit, inflight and rate allow, and returns how long until
-// the rate allows the next; 0: something else has to happen first.
-func (b *producer) fill(ctx, stop context.Context) time.Duration {
+// fill sends what credit, inflight and rate allow.
+func (b *producer) fill(stop context.Context) {
 	for !b.over(stop) && b.link.Credit() > 0 {
 		if b.run.options.Settled {
 			if b.link.Queued() >= b.pool {
 				if b.flush() != nil || b.link.Queued() >= b.pool {
-					return 0
+					return
 				}
 			}
 		} else if b.sent-b.settled >= uint64(b.pool) {
-			return 0
+			return
 		}
-		if b.rate > 0 {
-			due := int64(float64(b.sent) / b.rate * 1e9)
-			if wait := due - b.run.clock.now(); wait > 0 {
-				return time.Duration(wait)
+		// A message is as old as its place in the schedule: what a broker that has
+		// stalled keeps from being sent has waited all the same.
+		now := b.run.clock.now()
+		due := now
+		if b.pace != nil {
+			if due = b.pace.due(b.sent); due > now {
+				return
+			}
+			if b.run.measures(due) {
+				_ = b.late.RecordValue(now - due)
 			}
 		}
-		now := b.run.clock.now()
 		slot := b.sent % uint64(b.pool)
 		body := b.bodies[slot]
-		stamp{run: b.run.id, producer: b.id, sequence: b.sent, sent: now}.put(body[len(body)-b.run.options.Size:])
-		b.times[slot] = now
+		stamp{run: b.run.id, producer: b.id, sequence: b.sent, sent: due}.put(body[len(body)-b.run.options.Size:])
+		b.times[slot] = due
 		b.link.Send(amqp.Sending{Body: body, Settled: b.run.options.Settled, RefN: b.sent})
 		b.sent++
-		if b.rate > 0 {
-			continue
-		}
 		if b.sent%64 == 0 && b.machine.Encoded()+b.machine.Queued() > 64<<10 {
 			if b.flush() != nil {
-				return 0
+				return
 			}
 		}
 	}
-	return 0
 }
 
 func (b *producer) handle(ev *amqp.Event) {
@@ -143,7 +155,9 @@ func (b *producer) handle(ev *amqp.Event) {
 	if ev.State.Kind != codec.StateAccepted {
 		b.refused++
 	}
-	_ = b.latency.RecordValue(b.run.clock.now() - b.times[ev.RefN%uint64(b.pool)])
+	if due := b.times[ev.RefN%uint64(b.pool)]; b.run.measures(due) {
+		_ = b.latency.RecordValue(b.run.clock.now() - due)
+	}
 	if !ev.Settled {
 		ev.Session.Settle(ev.DeliveryID, ev.State.Outcome)
 	}

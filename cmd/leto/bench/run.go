@@ -5,6 +5,7 @@ import (
 	"errors"
 	"math"
 	"math/rand/v2"
+	"os"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -20,6 +21,8 @@ type run struct {
 	id          uint64
 	clock       clock
 	ledger      *ledger
+	ledgers     []*ledger     // of a topic: one for each consumer
+	filled      atomic.Uint64 // the run whose messages are drained
 	sent        atomic.Uint64
 	received    atomic.Uint64
 	foreign     atomic.Uint64
@@ -31,7 +34,25 @@ type run struct {
 	lastArrival atomic.Int64
 }
 
-func newHistogram() *hdrhistogram.Histogram { return hdrhistogram.New(1000, int64(10*time.Minute), 3) }
+// measures reports whether what was due then belongs to the measurement.
+func (r *run) measures(due int64) bool { return due >= int64(r.options.Warmup) }
+
+// moment is what had come to pass at one time of the run.
+type moment struct {
+	at             time.Duration // since its start
+	sent, received uint64
+	broker, client usage
+}
+
+func (r *run) moment() moment {
+	return moment{
+		at: time.Duration(r.clock.now()), sent: r.sent.Load(), received: r.received.Load(),
+		broker: usageOf(r.options.PID), client: usageOfOne(os.Getpid()),
+	}
+}
+
+// newHistogram counts nanoseconds; what is quicker than one counts as one.
+func newHistogram() *hdrhistogram.Histogram { return hdrhistogram.New(1, int64(10*time.Minute), 3) }
 
 func (r *run) arrived(n uint64) {
 	total := r.received.Add(n)
@@ -49,7 +70,7 @@ func Run(ctx context.Context, o Options) (*Report, error) {
 	}
 	r := &run{options: &o, id: rand.Uint64(), ledger: newLedger(o.Producers), complete: make(chan struct{}), reported: make([]uint64, o.Producers)}
 	if o.Producers == 0 {
-		r.ledger = newLedger(0)
+		r.ledger.open = true
 		r.goal.Store(o.Count)
 	}
 	consumers, err := attachAll(r, o.Consumers, codec.RoleReceiver, newConsumer)
@@ -86,10 +107,12 @@ func (r *run) measure(ctx context.Context, producers []*producer, consumers []*c
 	r.clock = clock{start: time.Now()}
 	stop, cancelSending := ctx, context.CancelFunc(func() {})
 	if o.Duration > 0 {
-		stop, cancelSending = context.WithTimeout(ctx, o.Duration)
+		stop, cancelSending = context.WithTimeout(ctx, o.Warmup+o.Duration)
 	}
 	defer cancelSending()
 	r.stopSending = stop
+	first := r.moment()
+	peak := watchResident(o.PID)
 
 	var failures []error
 	var mu sync.Mutex
@@ -109,15 +132,29 @@ func (r *run) measure(ctx context.Context, producers []*producer, consumers []*c
 		sending.Go(func() { note(p.work(work)) })
 	}
 	progress := r.report()
+	begin := first
+	if o.Warmup > 0 {
+		select {
+		case <-time.After(o.Warmup):
+			begin = r.moment()
+		case <-work.Done():
+		}
+	}
 	sending.Wait()
-	sendTime := r.clock.now()
+	sendTime := time.Duration(r.clock.now())
 	if len(consumers) > 0 {
 		r.await(work, producers)
 	}
+	end := r.moment()
 	finish()
 	receiving.Wait()
 	progress()
-	rep := r.result(producers, consumers, time.Duration(sendTime))
+	rep := r.result(producers, consumers)
+	rep.rates(begin, end, sendTime, time.Duration(r.lastArrival.Load()))
+	if o.PID > 0 {
+		rep.Broker = brokerOf(begin, end)
+		rep.Broker.ResidentBefore, rep.Broker.ResidentPeak = first.broker.resident, peak()
+	}
 	for _, p := range producers {
 		p.close()
 	}
@@ -137,7 +174,7 @@ func (r *run) await(ctx context.Context, producers []*producer) {
 		for _, p := range producers {
 			sent += p.sent - p.refused
 		}
-		r.goal.Store(max(sent, 1))
+		r.goal.Store(max(r.options.goal(sent), 1))
 		r.arrived(0)
 	}
 	start := r.clock.now()
@@ -197,7 +234,8 @@ func latencyOf(h *hdrhistogram.Histogram) *Latency {
 	return &Latency{P50: us(h.ValueAtQuantile(50)), P90: us(h.ValueAtQuantile(90)), P99: us(h.ValueAtQuantile(99)), P999: us(h.ValueAtQuantile(99.9)), Max: us(h.Max())}
 }
 
-// Report is what a run measured.
+// Report is what a run measured. Counts are of the whole run, its warm-up
+// included; rates, latencies and costs are of what came after that.
 type Report struct {
 	Sent        uint64  `json:"sent"`
 	Received    uint64  `json:"received"`
@@ -209,18 +247,61 @@ type Report struct {
 	Seconds     float64 `json:"seconds"`
 	SendRate    float64 `json:"send_per_second"`
 	ReceiveRate float64 `json:"receive_per_second"`
-	// Confirm is from a producer's send to the broker's outcome, Delivery to the consumer.
+	// Confirm is from a producer's send to the broker's outcome, Delivery to the
+	// consumer; with a rate both begin when the message was due, and Late is from
+	// then to the send.
 	Confirm  *Latency `json:"confirm,omitempty"`
 	Delivery *Latency `json:"delivery,omitempty"`
+	Late     *Latency `json:"late,omitempty"`
+	// ClientCPU is what this program took per message, in microseconds.
+	ClientCPU float64 `json:"client_cpu_us_per_message"`
+	Broker    *Broker `json:"broker,omitempty"`
 }
 
-func (r *run) result(producers []*producer, consumers []*consumer, sendTime time.Duration) *Report {
-	rep := &Report{Foreign: r.foreign.Load() + r.ledger.foreign}
-	confirm, delivery := newHistogram(), newHistogram()
+// Broker is what the broker's processes took.
+type Broker struct {
+	CPU            float64 `json:"cpu_us_per_message"` // of those sent or received, whichever are more
+	User           float64 `json:"user_us_per_message"`
+	System         float64 `json:"system_us_per_message"`
+	ResidentBefore int64   `json:"resident_before_bytes"`
+	ResidentPeak   int64   `json:"resident_peak_bytes"`
+}
+
+func perMessage(d time.Duration, n uint64) float64 {
+	if n == 0 {
+		return 0
+	}
+	return math.Round(float64(d.Nanoseconds())/float64(n)/10) / 100
+}
+
+// handled is how many messages there were between two moments.
+func handled(begin, end moment) uint64 { return max(end.sent-begin.sent, end.received-begin.received) }
+
+func brokerOf(begin, end moment) *Broker {
+	n, took := handled(begin, end), end.broker.less(begin.broker)
+	return &Broker{CPU: perMessage(took.cpu(), n), User: perMessage(took.user, n), System: perMessage(took.system, n)}
+}
+
+// rates fills in what is per second and per message between two moments.
+func (rep *Report) rates(begin, end moment, lastSend, lastArrival time.Duration) {
+	rep.Seconds = max(lastSend, lastArrival).Seconds()
+	if d := lastSend - begin.at; d > 0 {
+		rep.SendRate = math.Round(float64(end.sent-begin.sent) / d.Seconds())
+	}
+	if d := lastArrival - begin.at; d > 0 {
+		rep.ReceiveRate = math.Round(float64(end.received-begin.received) / d.Seconds())
+	}
+	rep.ClientCPU = perMessage(end.client.less(begin.client).cpu(), handled(begin, end))
+}
+
+func (r *run) result(producers []*producer, consumers []*consumer) *Report {
+	rep := &Report{Foreign: r.foreign.Load()}
+	confirm, delivery, late := newHistogram(), newHistogram(), newHistogram()
 	for _, p := range producers {
 		rep.Sent += p.sent
 		rep.Refused += p.refused
 		confirm.Merge(p.latency)
+		late.Merge(p.late)
 	}
 	for _, c := range consumers {
 		rep.Received += c.received
@@ -228,20 +309,19 @@ func (r *run) result(producers []*producer, consumers []*consumer, sendTime time
 		delivery.Merge(c.latency)
 	}
 	var once uint64
-	for i := range r.ledger.producers {
-		once += r.ledger.producers[i].received
-		rep.Duplicates += r.ledger.producers[i].duplicates
+	for _, l := range append(r.ledgers, r.ledger) {
+		rep.Foreign += l.foreign
+		for i := range l.producers {
+			once += l.producers[i].received
+			rep.Duplicates += l.producers[i].duplicates
+		}
 	}
-	if len(consumers) > 0 && len(producers) > 0 {
-		rep.Lost = rep.Sent - rep.Refused - min(once, rep.Sent-rep.Refused)
+	switch goal := r.options.goal(rep.Sent - rep.Refused); {
+	case len(producers) == 0:
+		rep.Lost = r.ledger.gaps()
+	case len(consumers) > 0:
+		rep.Lost = goal - min(once, goal)
 	}
-	rep.Seconds = max(sendTime.Seconds(), time.Duration(r.lastArrival.Load()).Seconds())
-	if sendTime > 0 {
-		rep.SendRate = math.Round(float64(rep.Sent) / sendTime.Seconds())
-	}
-	if last := time.Duration(r.lastArrival.Load()); last > 0 {
-		rep.ReceiveRate = math.Round(float64(rep.Received) / last.Seconds())
-	}
-	rep.Confirm, rep.Delivery = latencyOf(confirm), latencyOf(delivery)
+	rep.Confirm, rep.Delivery, rep.Late = latencyOf(confirm), latencyOf(delivery), latencyOf(late)
 	return rep
 }
