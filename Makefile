@@ -8,6 +8,13 @@ VERSION     := $(shell git describe --tags --exact-match 2>/dev/null)
 BINARY      := bin/leto
 FUZZTIME    ?= 60s
 BENCH_PORT  ?= 15672
+ARTEMIS     := 2.40.0
+RAMQP       := 0.9.5
+# of bench-peers; PEERS_WRAP is put in front of each round, and PEERS_ARGS is for its test binary
+SCENARIO    ?= clients 1 1-sizes 2 2-sizes 2-many 2-closed 3 5 7 8 9 9-transient
+ROUNDS      ?= 5
+PEERS_WRAP  ?=
+PEERS_ARGS  ?=
 
 .PHONY: help
 help: ## list the targets
@@ -108,6 +115,52 @@ bench: build ## micro benchmarks, then leto bench against a broker of its own
 	broker=$$!; trap 'kill $$broker' EXIT; sleep 0.5; \
 	$(BINARY) bench --url amqp://127.0.0.1:$(BENCH_PORT) --duration 5s
 
+.PHONY: bench-peers
+bench-peers: build peers ## leto beside other brokers, into docs/benchmarks.md (SCENARIO="2 3" ROUNDS=3)
+	go test -c -o bin/peers.test ./interop/peers
+	mkdir -p .peers/results && rm -f $(foreach s,$(SCENARIO),.peers/results/$(s)_*)
+	for round in $$(seq $(ROUNDS)); do for scenario in $(SCENARIO); do \
+	  (cd interop/peers && LETO_BINARY=$(CURDIR)/$(BINARY) $(PEERS_WRAP) $(CURDIR)/bin/peers.test \
+	    -test.v -test.run TestRound -scenario $$scenario -round $$round $(PEERS_ARGS)); \
+	done; done
+	$(MAKE) bench-tables
+
+.PHONY: bench-tables
+bench-tables: ## write what bench-peers has measured into docs/benchmarks.md once more
+	cd interop/peers && go test -count=1 -run TestTables . -update
+
+# Other brokers lie in .peers/NAME, as clients do in .clients, and one whose toolchain isn't there is left out too.
+.PHONY: peers
+peers: .peers/artemis/ready-$(ARTEMIS) .peers/brokerj/ready .peers/ramqp/ready-$(RAMQP) .peers/rabbitmq/ready .peers/proton/ready ## install the brokers of bench-peers
+
+# What it says of the device is measured by `artemis create`. With libaio it writes as it is meant to.
+.peers/artemis/ready-$(ARTEMIS):
+	@if ! command -v mvn >/dev/null; then echo "no mvn: Artemis is left out"; exit 0; fi; set -x; rm -rf $(@D) && mkdir -p $(@D)/dist && \
+	if [ "$$(id -u)" = 0 ] && command -v apt-get >/dev/null; then apt-get update -qq && DEBIAN_FRONTEND=noninteractive apt-get install -qq -y libaio1 >/dev/null; fi && \
+	mvn -B -q dependency:copy -Dartifact=org.apache.activemq:apache-artemis:$(ARTEMIS):tar.gz:bin -DoutputDirectory=$(CURDIR)/$(@D) && \
+	tar xzf $(@D)/apache-artemis-$(ARTEMIS)-bin.tar.gz -C $(@D)/dist --strip-components=1 && \
+	$(@D)/dist/bin/artemis create --silent --user a --password a --allow-anonymous --no-web --host 127.0.0.1 $(@D)/instance >/dev/null && touch $@
+
+.peers/brokerj/ready: interop/peers/brokerj/pom.xml
+	@if ! command -v mvn >/dev/null; then echo "no mvn: Qpid Broker-J is left out"; exit 0; fi; set -x; \
+	rm -rf $(@D) && mvn -B -q -f $< dependency:copy-dependencies -DoutputDirectory=$(CURDIR)/$(@D)/lib && touch $@
+
+.peers/ramqp/ready-$(RAMQP):
+	@if ! command -v cargo >/dev/null; then echo "no cargo: rAMQP is left out"; exit 0; fi; set -x; \
+	cargo install --quiet --locked --features store-redb --root $(@D) ramqp-broker@$(RAMQP) && touch $@
+
+# The other client; where Proton's headers aren't, leto bench is measured alone.
+.peers/proton/ready: interop/peers/proton/load.cpp
+	@if [ ! -e /usr/include/proton/container.hpp ] || ! command -v g++ >/dev/null; then echo "no g++ or no libqpid-proton-cpp12-dev: Proton is left out"; exit 0; fi; set -x; \
+	mkdir -p $(@D) && g++ -O2 -std=c++17 -o $(@D)/load $< -lqpid-proton-cpp -lqpid-proton -pthread && touch $@
+
+# Debian's, unpacked and not installed: a package would start a service.
+.peers/rabbitmq/ready:
+	@if ! command -v apt-get >/dev/null; then echo "no apt-get: RabbitMQ is left out"; exit 0; fi; set -x; \
+	rm -rf $(@D) && mkdir -p $(@D)/root && cd $(@D) && apt-get update -qq && \
+	apt-get download -qq rabbitmq-server $$(apt-cache depends --recurse --no-recommends --no-suggests --no-conflicts --no-breaks --no-replaces --no-enhances rabbitmq-server | grep -o '^erlang-[a-z0-9-]*' | sort -u) && \
+	for package in *.deb; do dpkg -x $$package root; done && rm -f *.deb && touch ready
+
 .PHONY: clean
 clean: ## remove what was built or installed here
-	rm -rf bin .clients
+	rm -rf bin .clients .peers

@@ -9,6 +9,7 @@ import (
 	"path/filepath"
 	"runtime"
 	"strconv"
+	"strings"
 	"syscall"
 	"time"
 
@@ -58,16 +59,23 @@ func (b *broker) begin(home string) error {
 	}
 	b.cmd = pinned(b.command(home, b.dir, b.port), 0)
 	b.cmd.Dir, b.cmd.Stdout, b.cmd.Stderr = b.dir, b.log, b.log
-	b.cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
+	b.cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true, Pdeathsig: syscall.SIGKILL}
 	began := time.Now()
-	if err := b.cmd.Start(); err != nil {
+	launched := make(chan error)
+	go func() {
+		// The kernel ties Pdeathsig to the thread that started the child.
+		runtime.LockOSThread()
+		err := b.cmd.Start()
+		launched <- err
+		if err == nil {
+			_ = b.cmd.Wait()
+			close(b.ended)
+		}
+	}()
+	if err := <-launched; err != nil {
 		b.cmd = nil
 		return err
 	}
-	go func() {
-		_ = b.cmd.Wait()
-		close(b.ended)
-	}()
 	for time.Since(began) < startLimit {
 		if answers(b.port) {
 			b.started = time.Since(began)
@@ -82,10 +90,10 @@ func (b *broker) begin(home string) error {
 	return fmt.Errorf("no answer within %v: %s", startLimit, b.lastWords())
 }
 
-// lastWords is the end of what the broker printed.
+// lastWords is the end of what the broker printed, as one line.
 func (b *broker) lastWords() string {
 	text, _ := os.ReadFile(b.log.Name())
-	return string(text[max(0, len(text)-2000):])
+	return strings.Join(strings.Fields(string(text[max(0, len(text)-500):])), " ")
 }
 
 // stop ends the broker and removes what it wrote.

@@ -35,6 +35,14 @@ func letoVersion() (string, error) {
 	if err != nil {
 		return "", fmt.Errorf("leto version: %w", err)
 	}
-	line, _, _ := strings.Cut(strings.TrimSpace(string(out)), "\n")
-	return strings.TrimPrefix(line, "leto "), nil
+	version := strings.TrimPrefix(strings.TrimSpace(string(out)), "leto ")
+	root, err := harness.Root()
+	if err != nil {
+		return "", err
+	}
+	// Between releases the commit says more; a folder without git has none.
+	if commit, err := exec.Command("git", "-C", root, "rev-parse", "--short=10", "HEAD").Output(); err == nil {
+		version += ", commit " + strings.TrimSpace(string(commit))
+	}
+	return version, nil
 }

@@ -1,6 +1,7 @@
 package peers
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -53,7 +54,7 @@ type result struct {
 	At       time.Time         `json:"at"`
 	StartMS  float64           `json:"start_ms"`
 	Phases   map[string]report `json:"phases"`
-	Void     string            `json:"void,omitempty"` // why it doesn't count
+	Void     string            `json:"void,omitempty"` // which phases are missing, one a line, and why
 	Machine  machine           `json:"machine"`
 }
 
@@ -95,22 +96,25 @@ func (s *scenario) measure(p *peer, home string, t pace, r *result) (err error) 
 	}
 	defer func() { err = errors.Join(err, b.stop()) }()
 	r.StartMS = float64(b.started.Microseconds()) / 1000
+	var void []error
 	for i := range s.phase {
 		one := &s.phase[i]
 		rep, err := b.bench(one.arguments(p, s.topic, t), t.limit)
-		if rep != nil {
+		if err == nil {
 			r.Phases[one.name] = *rep
+			continue
 		}
-		if err != nil {
-			return fmt.Errorf("%s: %w\n%s", one.name, err, b.lastWords())
+		void = append(void, fmt.Errorf("%s: %w", one.name, err))
+		if rep == nil { // what comes next would only wait for the same broker
+			break
 		}
 	}
-	return nil
+	return errors.Join(void...)
 }
 
 // bench runs `leto bench` against the broker on the second core. An error: the
-// run is void, because messages were lost, refused, came twice or out of order,
-// or because it couldn't be run.
+// phase is void, because messages were lost, refused, came twice or out of order,
+// or because it couldn't be run, and then there is no report.
 func (b *broker) bench(args []string, limit time.Duration) (*report, error) {
 	binary, err := harness.Binary()
 	if err != nil {
@@ -129,14 +133,15 @@ func (b *broker) bench(args []string, limit time.Duration) (*report, error) {
 	if ctx.Err() != nil {
 		return nil, fmt.Errorf("not done within %v", limit)
 	}
+	if failure != nil { // one of many producers says enough
+		line, _, _ := strings.Cut(strings.TrimPrefix(words.String(), "leto: bench: "), "\n")
+		failure = fmt.Errorf("%s (%w)", line, failure)
+	}
 	var all []report
 	if err := json.Unmarshal(out, &all); err != nil || len(all) != 1 {
-		return nil, fmt.Errorf("bench: %w: %s", errors.Join(failure, err), words.String())
+		return nil, cmp.Or(failure, errors.New("no report"))
 	}
-	if failure != nil {
-		return &all[0], errors.New(strings.TrimSpace(strings.TrimPrefix(words.String(), "leto: ")))
-	}
-	return &all[0], nil
+	return &all[0], failure
 }
 
 // keep writes a result into a folder, from which tables are made.

@@ -9,7 +9,6 @@ import (
 type scenario struct {
 	id    string
 	title string
-	notes string
 	peers func() []*peer
 	topic bool // peers without one are left out
 	phase []phase

@@ -2,6 +2,7 @@ package peers
 
 import (
 	"fmt"
+	"maps"
 	"slices"
 	"strconv"
 	"strings"
@@ -98,13 +99,25 @@ func spread(values []float64, show func(float64) string) string {
 // tables are all that the results show, in Markdown.
 func tables(results []result) string {
 	var b strings.Builder
-	b.WriteString(provenance(results))
+	var brokers, clients []result
+	for _, r := range results {
+		if r.Scenario == clientScenario {
+			clients = append(clients, r)
+		} else {
+			brokers = append(brokers, r)
+		}
+	}
+	b.WriteString(provenance(brokers))
+	if len(clients) > 0 {
+		fmt.Fprintf(&b, "### The load itself\n\nTwo clients at the same leto, as fast as it goes, 256 B, unsettled; CPU of producer and consumer together.\n\n%s\n",
+			grid(clients, []string{ownClient, protonClient}, clientTable))
+	}
 	fmt.Fprintf(&b, "### Start and rest\n\nFrom the start of the process to the first session opened, on an empty store, and memory before any load, over all rounds.\n\n")
-	b.WriteString(grid(results, byDefaults(), []column{{"start ms", count, started}, {"idle RSS MiB", whole, idleResident}}))
+	b.WriteString(grid(brokers, labels(byDefaults()), []column{{"start ms", count, started}, {"idle RSS MiB", whole, idleResident}}))
 	for i := range scenarios {
 		s := &scenarios[i]
 		var own []result
-		for _, r := range results {
+		for _, r := range brokers {
 			if r.Scenario == s.id {
 				own = append(own, r)
 			}
@@ -112,37 +125,41 @@ func tables(results []result) string {
 		if len(own) == 0 {
 			continue
 		}
-		fmt.Fprintf(&b, "\n### %s. %s\n\n%s", s.id, s.title, grid(own, s.peers(), s.table))
+		fmt.Fprintf(&b, "\n### %s. %s\n\n%s%s", s.id, s.title, grid(own, labels(s.peers()), s.table), voids(own))
 	}
 	return b.String()
 }
 
-// grid is one table. What is void is named below it, and counts in none of its figures.
-func grid(results []result, peers []*peer, columns []column) string {
-	var b, void strings.Builder
+func labels(peers []*peer) []string {
+	var all []string
+	for _, p := range peers {
+		all = append(all, p.label())
+	}
+	return all
+}
+
+// grid is one table. What is void has no figures.
+func grid(results []result, rows []string, columns []column) string {
+	var b strings.Builder
 	b.WriteString("| broker |")
 	for _, c := range columns {
 		fmt.Fprintf(&b, " %s |", c.title)
 	}
 	b.WriteString("\n|---|" + strings.Repeat("---:|", len(columns)) + "\n")
-	for _, p := range peers {
-		var good []result
+	for _, row := range rows {
+		var own []result
 		for _, r := range results {
-			switch {
-			case r.Peer != p.label():
-			case r.Void != "":
-				fmt.Fprintf(&void, "Void: %s, round %d of scenario %s: %s.\n", r.Peer, r.Round, r.Scenario, firstLine(r.Void))
-			default:
-				good = append(good, r)
+			if r.Peer == row {
+				own = append(own, r)
 			}
 		}
-		if len(good) == 0 && !strings.Contains(void.String(), "Void: "+p.label()) {
+		if len(own) == 0 {
 			continue
 		}
-		fmt.Fprintf(&b, "| %s |", p.label())
+		fmt.Fprintf(&b, "| %s |", row)
 		for _, c := range columns {
 			var values []float64
-			for _, r := range good {
+			for _, r := range own {
 				if v, ok := c.value(r); ok {
 					values = append(values, v)
 				}
@@ -151,15 +168,22 @@ func grid(results []result, peers []*peer, columns []column) string {
 		}
 		b.WriteString("\n")
 	}
-	if void.Len() > 0 {
-		b.WriteString("\n" + void.String())
-	}
 	return b.String()
 }
 
-func firstLine(text string) string {
-	line, _, _ := strings.Cut(text, "\n")
-	return line
+// voids names what doesn't count, with the number of rounds in which it was so.
+func voids(results []result) string {
+	rounds := map[string]int{}
+	for _, r := range results {
+		for line := range strings.Lines(r.Void) {
+			rounds[fmt.Sprintf("%s, %s", r.Peer, strings.TrimSpace(line))]++
+		}
+	}
+	var b strings.Builder
+	for _, line := range slices.Sorted(maps.Keys(rounds)) {
+		fmt.Fprintf(&b, "\nVoid (%d×): %s.\n", rounds[line], line)
+	}
+	return b.String()
 }
 
 // provenance says when, where and with what the results were measured.
@@ -175,7 +199,7 @@ func provenance(results []result) string {
 	}
 	m := last.Machine
 	var b strings.Builder
-	fmt.Fprintf(&b, "Measured %s to %s UTC, up to %d rounds a scenario, as `median (least–most)`.\n",
+	fmt.Fprintf(&b, "Measured %s to %s UTC, %d rounds a scenario, as `median (least–most)`.\n",
 		first.At.Format("2006-01-02 15:04"), last.At.Format("15:04"), rounds)
 	fmt.Fprintf(&b, "Machine: %s, %d cores, %s, %s, data on %s; %s.\n\n", m.CPU, m.Cores, m.Memory, m.Kernel, m.Disk, m.Java)
 	b.WriteString("| broker | version | `accepted` for a durable message means |\n|---|---|---|\n")
