@@ -109,7 +109,9 @@ soak: ## what takes long: kills (LETO_CRASH_ROUNDS, 1000), power failures (as ro
 	LETO_CHURN=$${LETO_CHURN:-10m} go test -count=1 -v -timeout 2h ./interop/churn
 
 .PHONY: bench
-bench: build ## micro benchmarks, then leto bench against a broker of its own
+bench: build ## guards (allocations exactly, times by ratio), micro benchmarks, then leto bench against a broker of its own
+	go test -count=1 -run 'Alloc' ./codec ./amqp
+	LETO_BENCH=1 go test -count=1 -v -run '^(TestTimesByRatio|TestAllocationsPerMessage)$$' ./amqp/server
 	go test -run '^$$' -bench . -benchmem ./codec/... ./amqp/... ./engine/... ./store/...
 	@$(BINARY) serve --listen 127.0.0.1:$(BENCH_PORT) --http off --log-level error --log-format json & \
 	broker=$$!; trap 'kill $$broker' EXIT; sleep 0.5; \
