@@ -15,13 +15,14 @@ import (
 // same sockets, measured in turns with it. The broker's machine cancels out that way; what is left are runs of a busy
 // machine, which have differed by a third: half as much again as the baseline is a step back and no chance.
 const (
-	throughRatio    = 6.5 // full speed, 256 bytes, transient, acknowledged on both sides
+	throughRatio    = 6.5  // full speed, 256 bytes, transient, acknowledged on both sides
 	closedLoopRatio = 1.15 // one in flight, from send to outcome, median
 	guardMargin     = 1.5
 	guardRounds     = 5
 )
 
-// TestTimesByRatio guards throughput and latency, and allocations exactly: fewer are a new baseline. It is make bench's (LETO_BENCH=1): beside other work it says nothing.
+// TestTimesByRatio guards throughput and latency, and allocations exactly: fewer are a new baseline. It is make
+// bench's (LETO_BENCH=1): beside other work it says nothing.
 func TestTimesByRatio(t *testing.T) {
 	if os.Getenv("LETO_BENCH") == "" || raceEnabled {
 		t.Skip("LETO_BENCH isn't set: times are compared by make bench")
