@@ -39,6 +39,7 @@ func benchCommand() *cli.Command {
 			&cli.BoolFlag{Name: "settled", Usage: "at most once: nothing is acknowledged"},
 			&cli.BoolFlag{Name: "topic", Usage: "ask for a topic: every consumer gets every message"},
 			&cli.IntFlag{Name: "credit", Value: 1000, Usage: "messages a consumer may have under way"},
+			&cli.IntFlag{Name: "ahead", Usage: "producers wait when they are `N` messages ahead of the slowest consumer (default: never)"},
 			&cli.IntFlag{Name: "ack-every", Usage: "settle `N` messages with one disposition (default: those that came in one read)"},
 			&cli.IntFlag{Name: "inflight", Value: 1000, Usage: "unacknowledged messages of a producer; 1 is a closed loop"},
 			&cli.DurationFlag{Name: "timeout", Value: 10 * time.Second, Usage: "give up when nothing arrives for `D`"},
@@ -102,7 +103,8 @@ func benchOptions(c *cli.Context) (bench.Options, error) {
 		Count: c.Uint64("count"), Duration: c.Duration("duration"), Warmup: c.Duration("warmup"),
 		Size: size, Rate: c.Float64("rate"), Durable: c.Bool("durable"), Settled: c.Bool("settled"),
 		Topic: c.Bool("topic"), Credit: c.Int("credit"), Inflight: c.Int("inflight"), AckEvery: c.Int("ack-every"),
-		Idle: c.Duration("timeout"), PID: c.Int("pid"),
+		Ahead: c.Int("ahead"),
+		Idle:  c.Duration("timeout"), PID: c.Int("pid"),
 	}
 	if o.Count == 0 && o.Duration == 0 {
 		o.Duration = 10 * time.Second

@@ -21,7 +21,7 @@ func (p *process) bench(t *testing.T, args ...string) bench.Report {
 
 func TestBenchOfATopicCountsEveryCopy(t *testing.T) {
 	p := broker(t)
-	r := p.bench(t, "--topic", "--consumers", "3", "--count", "500")
+	r := p.bench(t, "--topic", "--consumers", "3", "--count", "500", "--ahead", "10")
 	if r.Sent != 500 || r.Received != 1500 {
 		t.Errorf("sent %d, received %d; want 500 and 1500", r.Sent, r.Received)
 	}

@@ -160,8 +160,8 @@ var scenarios = []scenario{
 	{
 		id: "7", title: "Fan-out: one producer, every consumer gets everything, transient, 256 B; figures count deliveries", peers: byDefaults, topic: true,
 		phase: []phase{
-			{name: "16 subscribers", warm: true, args: []string{"--consumers", "16"}},
-			{name: "128 subscribers", args: []string{"--consumers", "128"}},
+			{name: "16 subscribers", warm: true, args: []string{"--consumers", "16", "--ahead", "1000"}},
+			{name: "128 subscribers", args: []string{"--consumers", "128", "--ahead", "1000"}},
 		},
 		table: append(sized("16 subscribers", "128 subscribers"), column{"peak RSS MiB", whole, peakResident}),
 	},

@@ -3,6 +3,7 @@ package bench
 import (
 	"context"
 	"errors"
+	"sync/atomic"
 	"time"
 
 	"github.com/HdrHistogram/hdrhistogram-go"
@@ -20,6 +21,7 @@ type consumer struct {
 	run      *run
 	ledger   *ledger // the run's, or its own where every consumer gets everything
 	received uint64
+	arrived  atomic.Uint64 // of those, what producers that wait for it know of
 	disorder uint64
 	owed     []uint32                // deliveries taken and not yet settled
 	last     map[uint32]uint64       // next sequence due, by producer
@@ -44,6 +46,7 @@ func (b *consumer) work(ctx context.Context) error {
 		err := b.step(time.Now().Add(100*time.Millisecond), b.handle)
 		if len(b.batch) > 0 {
 			b.ledger.enter(b.batch)
+			b.arrived.Add(uint64(len(b.batch)))
 			if b.run.options.Producers > 0 {
 				b.run.arrived(uint64(len(b.batch)))
 			}

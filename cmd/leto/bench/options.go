@@ -24,6 +24,7 @@ type Options struct {
 	Topic     bool          // every consumer gets every message
 	Credit    int           // of a consumer
 	Inflight  int           // unsettled messages of a producer
+	Ahead     int           // messages that producers may be ahead of the slowest consumer; 0: any number
 	AckEvery  int           // deliveries a consumer settles in one disposition; 0: what came in one read
 	Idle      time.Duration // how long nothing may arrive before the run is given up
 	PID       int           // the broker's process, whose tree is measured; 0: none
@@ -45,6 +46,8 @@ func (o *Options) Validate() error {
 		return errors.New("rate and warmup must not be negative")
 	case o.AckEvery < 0 || o.AckEvery > o.Credit:
 		return errors.New("ack-every must be between 0 and credit: a consumer that waits for more would wait forever")
+	case o.Ahead < 0 || o.Ahead > 0 && (o.Producers == 0 || o.Consumers == 0):
+		return errors.New("ahead must not be negative, and needs producers and consumers")
 	case o.Warmup > 0 && (o.Duration == 0 || o.Count > 0):
 		return errors.New("warmup goes with duration, not with count")
 	case o.Topic && (o.Producers == 0 || o.Queues > 1):

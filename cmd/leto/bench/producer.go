@@ -81,7 +81,11 @@ func (b *producer) work(ctx context.Context) error {
 			b.run.sent.Add(b.drainSent())
 			return nil
 		}
-		if err := b.step(time.Now().Add(100*time.Millisecond), b.handle); err != nil && !errors.Is(err, errDeadline) {
+		patience := 100 * time.Millisecond
+		if b.run.ahead() {
+			patience = time.Millisecond // nothing arrives here when it no longer is
+		}
+		if err := b.step(time.Now().Add(patience), b.handle); err != nil && !errors.Is(err, errDeadline) {
 			return err
 		}
 		b.run.sent.Add(b.drainSent())
@@ -111,7 +115,7 @@ func (b *producer) finished(stop context.Context) bool {
 
 // fill sends what credit, inflight and rate allow.
 func (b *producer) fill(stop context.Context) {
-	for !b.over(stop) && b.link.Credit() > 0 {
+	for !b.over(stop) && b.link.Credit() > 0 && !b.run.ahead() {
 		if b.run.options.Settled {
 			if b.link.Queued() >= b.pool {
 				if b.flush() != nil || b.link.Queued() >= b.pool {
@@ -139,6 +143,9 @@ func (b *producer) fill(stop context.Context) {
 		b.times[slot] = due
 		b.link.Send(amqp.Sending{Body: body, Settled: b.run.options.Settled, RefN: b.sent})
 		b.sent++
+		if b.run.options.Ahead > 0 {
+			b.run.sent.Add(b.drainSent())
+		}
 		if b.sent%64 == 0 && b.machine.Encoded()+b.machine.Queued() > 64<<10 {
 			if b.flush() != nil {
 				return

@@ -25,6 +25,7 @@ type run struct {
 	filled      atomic.Uint64 // the run whose messages are drained
 	sent        atomic.Uint64
 	received    atomic.Uint64
+	consumers   []*consumer
 	foreign     atomic.Uint64
 	reported    []uint64 // by producer; each owns its own
 	stopSending context.Context
@@ -36,6 +37,22 @@ type run struct {
 
 // measures reports whether what was due then belongs to the measurement.
 func (r *run) measures(due int64) bool { return due >= int64(r.options.Warmup) }
+
+// ahead reports whether producers have to wait for consumers.
+func (r *run) ahead() bool {
+	limit := uint64(r.options.Ahead)
+	if limit == 0 {
+		return false
+	}
+	arrived := r.received.Load()
+	if r.options.Topic {
+		arrived = math.MaxUint64
+		for _, c := range r.consumers {
+			arrived = min(arrived, c.arrived.Load())
+		}
+	}
+	return r.sent.Load() >= arrived+limit
+}
 
 // moment is what had come to pass at one time of the run.
 type moment struct {
@@ -77,6 +94,7 @@ func Run(ctx context.Context, o Options) (*Report, error) {
 	if err != nil {
 		return nil, err
 	}
+	r.consumers = consumers
 	id := 0
 	producers, err := attachAll(r, o.Producers, codec.RoleSender, func(r *run, p *peer) *producer {
 		id++
