@@ -69,6 +69,9 @@ var (
 	duplicates   = desc("messages_duplicate_total", "Messages accepted and dropped, since their address had taken one with the same id.")
 	unrouted     = desc("messages_unroutable_total", "Messages that found no queue.")
 
+	transactions     = desc("transactions", "Transactions that were declared and aren't discharged.")
+	transactionsDone = desc("transactions_total", "Transactions by how they ended: committed, rolled-back, refused (to commit), killed (took too long, or became too large).", "end")
+
 	memoryUsed  = desc("memory_used_bytes", "Bytes that messages hold, of limits.memory.")
 	memoryLimit = desc("memory_limit_bytes", "What of limits.memory is for messages, 60 %; 0 is no limit.")
 	pressure    = desc("alarm", "1 while producers get no credit, by cause.", "kind")
@@ -79,7 +82,7 @@ func (c *collector) Describe(ch chan<- *prometheus.Desc) {
 		buildInfo, ready, connections, connectionsTotal, refused, sessions, links, framesIn, framesOut, bytesIn, bytesOut,
 		protocolErrors, linksRefused, writeTimeouts, messagesIn, messagesOut, partial,
 		addresses, queues, consumers, messages, added, acknowledged, expired, killed, dropped, duplicates, unrouted,
-		memoryUsed, memoryLimit, pressure,
+		transactions, transactionsDone, memoryUsed, memoryLimit, pressure,
 	} {
 		ch <- d
 	}
@@ -92,8 +95,8 @@ func (c *collector) Collect(ch chan<- prometheus.Metric) {
 	gauge := func(d *prometheus.Desc, v float64, labels ...string) {
 		ch <- prometheus.MustNewConstMetric(d, prometheus.GaugeValue, v, labels...)
 	}
-	counter := func(d *prometheus.Desc, v uint64) {
-		ch <- prometheus.MustNewConstMetric(d, prometheus.CounterValue, float64(v))
+	counter := func(d *prometheus.Desc, v uint64, labels ...string) {
+		ch <- prometheus.MustNewConstMetric(d, prometheus.CounterValue, float64(v), labels...)
 	}
 	gauge(buildInfo, 1, c.Name, c.Version, runtime.Version())
 	gauge(ready, one(c.Ready() == nil))
@@ -114,6 +117,11 @@ func (c *collector) Collect(ch chan<- prometheus.Metric) {
 	counter(writeTimeouts, wire.WriteTimeout)
 	counter(messagesIn, wire.MessagesIn)
 	counter(messagesOut, wire.MessagesOut)
+	gauge(transactions, float64(wire.Transactions))
+	counter(transactionsDone, wire.TransactionsCommitted, "committed")
+	counter(transactionsDone, wire.TransactionsRolledBack, "rolled-back")
+	counter(transactionsDone, wire.TransactionsRefused, "refused")
+	counter(transactionsDone, wire.TransactionsKilled, "killed")
 
 	totals := c.Broker.Totals()
 	gauge(addresses, float64(totals.Addresses))

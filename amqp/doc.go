@@ -14,7 +14,8 @@
 // outcomes and credit policy to the shell (amqp/server, or a client).
 //
 // A Conn and everything reached through it belong to whoever holds the
-// connection: one goroutine at a time. Not here yet: transactions beyond their
-// encoding, resumption of unsettled deliveries (a peer's unsettled map is taken
-// as empty), SCRAM and EXTERNAL (Mechanism is their place).
+// connection: one goroutine at a time. Of transactions it knows what stands on the
+// wire: which of them a transfer or an outcome belongs to. Not here yet:
+// resumption of unsettled deliveries (a peer's unsettled map is taken as empty),
+// SCRAM and EXTERNAL (Mechanism is their place).
 package amqp

@@ -9,7 +9,7 @@ import (
 	"github.com/letomq/leto/engine"
 )
 
-// attachment is what a link is attached to: a producer, a consumer or a node.
+// attachment is what a link is attached to: a producer, a consumer, a coordinator or a node.
 // It belongs to its connection's guard.
 type attachment struct {
 	conn *connection
@@ -18,6 +18,7 @@ type attachment struct {
 
 	producer *incoming
 	consumer *outgoing
+	control  *coordinator
 	node     *NodeLink
 
 	pending int    // publishes or settlements whose commit is awaited
@@ -74,6 +75,8 @@ func (c *connection) attached(ev *amqp.Event) {
 	switch {
 	case a.producer != nil:
 		a.producer.topUp()
+	case a.control != nil:
+		a.control.topUp()
 	case a.node != nil:
 		a.node.opened()
 	}
@@ -95,7 +98,7 @@ func (a *attachment) bind(at *codec.Attach) (amqp.Terms, *amqp.Error) {
 	case a.conn.server.linksFull():
 		err = amqp.Errorf(amqp.ConditionResourceLimitExceeded, "limit of %d links is reached", a.conn.server.cfg.MaxLinks)
 	case at.Coordinator != nil:
-		err = amqp.Errorf(amqp.ConditionNotImplemented, "transactions aren't supported by this version")
+		err = a.bindCoordinator(at, &terms)
 	case a.link.Sender():
 		err = a.bindConsumer(at, &terms)
 	default:
@@ -117,6 +120,8 @@ func (a *attachment) release(end func(*engine.Consumer)) {
 	case a.producer != nil:
 		a.producer.forgetPartial()
 		a.producer.producer.Close()
+	case a.control != nil:
+		a.control.closed()
 	case a.node != nil:
 		a.node.closed()
 	}

@@ -37,6 +37,8 @@ type Config struct {
 	MaxPartialBytes int64
 	// HandshakeTimeout limits the time from accept to open.
 	HandshakeTimeout time.Duration
+	// TransactionTimeout is how long a transaction may take before it is rolled back; 0: for ever.
+	TransactionTimeout time.Duration
 	// WriteTimeout is how long a peer may leave a write unread before it is cut off.
 	WriteTimeout time.Duration
 
@@ -59,8 +61,11 @@ func Defaults() Config {
 		MaxPartialBytes:  128 << 20,
 		HandshakeTimeout: 10 * time.Second,
 		WriteTimeout:     30 * time.Second,
-		Log:              zerolog.Nop(),
-		Now:              time.Now,
+
+		TransactionTimeout: 300 * time.Second,
+
+		Log: zerolog.Nop(),
+		Now: time.Now,
 	}
 }
 

@@ -22,6 +22,7 @@ type connection struct {
 	server *Server
 	socket net.Conn
 	id     string
+	tag    [8]byte // what no other connection has
 	mail   mailbox
 
 	// refused: over the connection limit, to be told so.
@@ -35,6 +36,8 @@ type connection struct {
 	annotationsRead     []byte      // of a modified outcome in the input at hand
 	annotations         []engine.Annotation
 	links               map[*attachment]struct{}
+	transactions        map[transactionID]*transaction // that aren't discharged
+	lastTransaction     uint64
 	sessions            int
 	eof                 bool // the peer has shut its side down: what we still have to say goes out
 	lost                bool // the socket failed
@@ -56,6 +59,7 @@ func newConnection(s *Server, socket net.Conn, m amqp.Config, serial uint64) *co
 		server:   s,
 		socket:   socket,
 		id:       strconv.FormatUint(serial, 10),
+		tag:      m.TagPrefix,
 		machine:  amqp.New(m, s.cfg.Now()),
 		mail:     mailbox{wake: make(chan struct{}, 1)},
 		room:     make(chan struct{}, 1),
@@ -182,7 +186,7 @@ func (c *connection) feed(b []byte) (used, want int, done bool) {
 	if done {
 		c.endLinks(engine.ClosingLost)
 	} else if c.nextTick.IsZero() {
-		c.nextTick = c.machine.Tick(now)
+		c.schedule(now)
 	}
 	want = c.machine.Want(b[used:])
 	poke := done || c.machine.HasOutput()
@@ -268,8 +272,16 @@ func (c *connection) signalRoom() {
 func (c *connection) tick() {
 	c.enter()
 	defer c.guard.Unlock()
-	c.nextTick = c.machine.Tick(c.server.cfg.Now())
+	c.schedule(c.server.cfg.Now())
 	c.pollEvents()
+}
+
+// schedule does what is due, and notes when tick has to be called next.
+func (c *connection) schedule(now time.Time) {
+	c.nextTick = c.machine.Tick(now)
+	if next := c.expireTransactions(now); !next.IsZero() && (c.nextTick.IsZero() || next.Before(c.nextTick)) {
+		c.nextTick = next
+	}
 }
 
 // enter takes the guard and sees to it that the machine has room to work in.
@@ -368,12 +380,16 @@ func (c *connection) finish(lost bool) {
 
 // settleDirty hands the settlements collected from one read to their queues.
 func (c *connection) settleDirty() {
-	for _, o := range c.dirty {
+	dirty := c.dirty
+	c.dirty = nil // a session that ends over it comes here again
+	for _, o := range dirty {
 		o.inDirty = false
 		o.flush()
 	}
-	clear(c.dirty)
-	c.dirty = c.dirty[:0]
+	clear(dirty)
+	if c.dirty == nil {
+		c.dirty = dirty[:0]
+	}
 	c.annotationsRead, c.annotations = nil, nil // they alias the input
 }
 

@@ -15,6 +15,8 @@ func (c *connection) handle(now time.Time, ev *amqp.Event) {
 			switch {
 			case a.producer != nil:
 				a.producer.receive(now, ev)
+			case a.control != nil:
+				a.control.receive(now, ev)
 			case a.node != nil:
 				a.node.receive(ev)
 			}
@@ -33,6 +35,7 @@ func (c *connection) handle(now time.Time, ev *amqp.Event) {
 		if a := attachmentOf(ev.Link); a != nil && !a.gone {
 			switch {
 			case a.consumer != nil:
+				a.consumer.acquireUnder(ev.TxnID)
 				a.consumer.flowed()
 			case a.producer != nil:
 				a.producer.topUp() // it may have counted deliveries that never come
@@ -46,6 +49,7 @@ func (c *connection) handle(now time.Time, ev *amqp.Event) {
 		c.detached(ev)
 	case amqp.EventLinkFailed:
 		c.failed("link", ev)
+		c.doom(ev.State, ev.Err)
 		if a := attachmentOf(ev.Link); a != nil {
 			a.release(func(consumer *engine.Consumer) { consumer.Close(engine.ClosingClean) })
 		}
@@ -136,9 +140,12 @@ func (c *connection) failed(scope string, ev *amqp.Event) {
 func (c *connection) open(now time.Time, mail *letters) {
 	for i := range mail.confirms {
 		m := &mail.confirms[i]
-		if m.producer != nil {
+		switch {
+		case m.producer != nil:
 			m.producer.confirmed(m.ticket, m.refusal)
-		} else {
+		case m.control != nil:
+			m.control.confirmed(m.ticket, m.refusal)
+		default:
 			m.consumer.settledLater(m.ticket, m.unknown)
 		}
 	}

@@ -114,7 +114,7 @@ func TestModifiedRange(t *testing.T) {
 func TestRefusedLinksThatStay(t *testing.T) {
 	r := start(t, nil)
 	p := r.opened("c")
-	a := codec.Attach{Handle: 0, Name: "tx", Coordinator: &codec.Coordinator{}, InitialDeliveryCount: codec.Some[uint32](0)}
+	a := codec.Attach{Handle: 0, Name: "tx", SndSettleMode: codec.SettleSettled, Coordinator: &codec.Coordinator{}, InitialDeliveryCount: codec.Some[uint32](0)}
 	for range 100 {
 		p.refused(a)
 	}

@@ -18,10 +18,11 @@ type incoming struct {
 	durable   bool // what a message without header.durable is
 	canReject bool // the peer's source lists rejected among its outcomes, or lists none
 
-	tag     []byte   // of the delivery that is arriving, on an anonymous link
-	partial *partial // the message that is arriving, if it comes in fragments
-	size    int64    // moving average of message sizes, in bytes
-	starved bool     // credit was withheld for want of memory
+	tag     []byte       // of the delivery that is arriving, on an anonymous link
+	partial *partial     // the message that is arriving, if it comes in fragments, and
+	posting *transaction // what it is posted under; nil: none
+	size    int64        // moving average of message sizes, in bytes
+	starved bool         // credit was withheld for want of memory
 }
 
 func (a *attachment) bindProducer(at *codec.Attach, terms *amqp.Terms) *amqp.Error {
@@ -83,24 +84,29 @@ func (a *attachment) principal() engine.Principal {
 // receive takes one fragment of a delivery.
 func (p *incoming) receive(now time.Time, ev *amqp.Event) {
 	if ev.Kind == amqp.EventAborted {
+		p.endPosting()
 		p.forgetPartial()
 		p.topUp()
-		return
-	}
-	if ev.First && ev.State.Transactional || ev.Last && ev.State.Transactional {
-		p.link.Fail(amqp.Errorf("amqp:transaction:unknown-id", "transaction %x isn't known", ev.State.TxnID))
 		return
 	}
 	if ev.First && p.anonymous {
 		p.tag = append(p.tag[:0], ev.Tag...)
 	}
+	under, err := p.under(ev)
+	if err != nil {
+		p.link.Fail(err)
+		return
+	}
 	if ev.First && ev.Last {
-		p.publish(now, ev, ev.Payload, false)
+		p.publish(now, ev, ev.Payload, false, under)
 		return
 	}
 	parts := &p.conn.server.partials
 	if p.partial == nil {
 		p.partial = parts.begin(p)
+		if p.posting = under; under != nil {
+			under.arriving++
+		}
 	}
 	if !parts.add(p.partial, ev.Payload) {
 		p.evicted()
@@ -112,9 +118,34 @@ func (p *incoming) receive(now time.Time, ev *amqp.Event) {
 	m := p.partial
 	p.partial = nil
 	if whole, stayed := parts.end(m); stayed {
-		p.publish(now, ev, whole, true)
+		p.endPosting()
+		p.publish(now, ev, whole, true, under)
 	} else {
 		p.failEvicted()
+	}
+}
+
+// under returns the transaction that a transfer belongs to, nil for none. All of a delivery belong to the one that its first
+// names [4.4.1]; further ones need not repeat it.
+func (p *incoming) under(ev *amqp.Event) (*transaction, *amqp.Error) {
+	switch {
+	case ev.First && !ev.State.Transactional:
+		return nil, nil
+	case ev.First:
+		return p.conn.transaction(ev.State.TxnID)
+	case ev.State.Transactional && (p.posting == nil || !bytes.Equal(ev.State.TxnID, p.posting.id[:])):
+		return nil, amqp.Errorf(amqp.ConditionIllegalState, "transfer: delivery %d comes under a transaction that its first transfer doesn't name", ev.DeliveryID)
+	case p.posting != nil && p.posting.dead != nil:
+		return nil, p.posting.dead
+	}
+	return p.posting, nil
+}
+
+// endPosting notes that nothing of a transaction is arriving any more.
+func (p *incoming) endPosting() {
+	if p.posting != nil {
+		p.posting.arriving--
+		p.posting = nil
 	}
 }
 
@@ -132,7 +163,12 @@ func (p *incoming) failEvicted() {
 		"messages that have arrived in part take %d bytes, and this one began longest ago", p.conn.server.cfg.MaxPartialBytes))
 }
 
+// forgetPartial gives up what is arriving. A transaction that lacks it can't commit.
 func (p *incoming) forgetPartial() {
+	if p.posting != nil {
+		p.posting.work.Doom("a message didn't arrive as a whole")
+		p.endPosting()
+	}
 	if p.partial != nil {
 		p.conn.server.partials.end(p.partial)
 		p.partial = nil
@@ -143,18 +179,30 @@ func (p *incoming) forgetPartial() {
 const ticketSettled = 1 << 32
 
 // publish hands a whole message to the engine. owned: its bytes are ours to keep.
-func (p *incoming) publish(now time.Time, ev *amqp.Event, encoded []byte, owned bool) {
+func (p *incoming) publish(now time.Time, ev *amqp.Event, encoded []byte, owned bool, under *transaction) {
 	p.conn.server.count.messagesIn.Add(1)
 	p.size += (int64(len(encoded)) - p.size) / 8
 	m, id, refusal := p.message(now, ev, encoded, owned)
 	if refusal != nil {
-		p.refuse(ev.DeliveryID, ev.Settled, refusal)
+		if under != nil {
+			under.work.Doom(refusal.Error())
+		}
+		p.refuse(ev.DeliveryID, ev.Settled, refusal, under)
 		p.topUp()
 		return
 	}
 	ticket := uint64(ev.DeliveryID)
 	if ev.Settled {
 		ticket |= ticketSettled
+	}
+	if under != nil {
+		if result := under.work.PostOnce(p.producer, m, id); result.Verdict != engine.Accepted {
+			p.decide(ticket, &result, under)
+		} else if !ev.Settled {
+			p.dispose(ev.DeliveryID, codec.Outcome{Kind: codec.StateAccepted}, under)
+		}
+		p.topUp()
+		return
 	}
 	result, decided := p.producer.PublishOnce(m, id, ticket)
 	switch {
@@ -165,7 +213,7 @@ func (p *incoming) publish(now time.Time, ev *amqp.Event, encoded []byte, owned 
 			ev.Session.Dispose(ev.DeliveryID, codec.Outcome{Kind: codec.StateAccepted})
 		}
 	default:
-		p.decide(ticket, &result)
+		p.decide(ticket, &result, nil)
 	}
 	p.topUp()
 }
@@ -174,7 +222,7 @@ func (p *incoming) publish(now time.Time, ev *amqp.Event, encoded []byte, owned 
 func (p *incoming) confirmed(ticket uint64, refusal *engine.Result) {
 	switch {
 	case refusal != nil:
-		p.decide(ticket, refusal)
+		p.decide(ticket, refusal, nil)
 	case ticket&ticketSettled == 0:
 		p.link.Session().Dispose(uint32(ticket), codec.Outcome{Kind: codec.StateAccepted})
 	}
@@ -193,21 +241,30 @@ func (p *incoming) Confirmed(ticket uint64, r engine.Result) {
 	p.conn.mail.confirm(c)
 }
 
-func (p *incoming) decide(ticket uint64, r *engine.Result) {
+// dispose gives a delivery its outcome: the one that it will have, when it was posted under a transaction.
+func (p *incoming) dispose(id uint32, o codec.Outcome, under *transaction) {
+	if under != nil {
+		p.link.Session().DisposeIn(under.id[:], id, o)
+	} else {
+		p.link.Session().Dispose(id, o)
+	}
+}
+
+func (p *incoming) decide(ticket uint64, r *engine.Result, under *transaction) {
 	id, settled := uint32(ticket), ticket&ticketSettled != 0
 	if r.Verdict == engine.Released {
 		if !settled {
-			p.link.Session().Dispose(id, codec.Outcome{Kind: codec.StateReleased})
+			p.dispose(id, codec.Outcome{Kind: codec.StateReleased}, under)
 		}
 		return
 	}
 	e := amqp.Errorf(codec.Symbol(r.Condition), "%s", r.Description)
 	e.Info = codec.Map{{Key: codec.Symbol("queue"), Value: r.Queue}, {Key: codec.Symbol("reason"), Value: r.Reason}}
-	p.refuse(id, settled, e)
+	p.refuse(id, settled, e, under)
 }
 
 // refuse rejects a delivery; where the sender can't be told so, the link goes.
-func (p *incoming) refuse(id uint32, settled bool, e *amqp.Error) {
+func (p *incoming) refuse(id uint32, settled bool, e *amqp.Error, under *transaction) {
 	if p.anonymous {
 		e.Info = append(e.Info, codec.Pair{Key: codec.Symbol("delivery-tag"), Value: bytes.Clone(p.tag)})
 	}
@@ -220,10 +277,10 @@ func (p *incoming) refuse(id uint32, settled bool, e *amqp.Error) {
 		p.link.Fail(e)
 		return
 	}
-	p.link.Session().Dispose(id, codec.Outcome{
+	p.dispose(id, codec.Outcome{
 		Kind:  codec.StateRejected,
 		Error: &codec.ErrorInfo{Condition: e.Condition, Description: e.Description, Info: e.Info},
-	})
+	}, under)
 }
 
 // topUp gives the peer credit anew once half of it is used: by count, and by

@@ -24,12 +24,13 @@ type parcel struct {
 	drained  bool
 }
 
-// confirm is the fate of a published message, or of a settlement.
+// confirm is the fate of a published message, of a settlement or of a discharge.
 type confirm struct {
 	producer *incoming
 	consumer *outgoing
+	control  *coordinator
 	ticket   uint64
-	refusal  *engine.Result // nil: accepted
+	refusal  *engine.Result // nil: accepted; of a discharge the result, whatever it is
 	unknown  bool           // of a consumer: not confirmed, and never will be
 }
 

@@ -142,6 +142,10 @@ func (l *NodeLink) receive(ev *amqp.Event) {
 		l.partial = nil
 		return
 	}
+	if ev.State.Transactional {
+		l.at.link.Fail(amqp.Errorf(amqp.ConditionNotImplemented, "messages to %s can't be part of a transaction", l.Address))
+		return
+	}
 	message := ev.Payload
 	if !ev.First || !ev.Last {
 		if len(l.partial)+len(ev.Payload) > maxNodeMessage {

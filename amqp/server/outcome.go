@@ -14,12 +14,19 @@ var supportedOutcomes = []codec.Symbol{"amqp:accepted:list", "amqp:rejected:list
 
 // outcome collects the receiver's outcome of one delivery.
 func (o *outgoing) outcome(ev *amqp.Event) {
+	var under *transaction
 	if ev.State.Transactional {
-		ev.Session.End(amqp.Errorf("amqp:transaction:unknown-id", "transaction %x isn't known", ev.State.TxnID))
-		o.conn.endSession(ev.Session, false)
-		return
+		var err *amqp.Error
+		if under, err = o.conn.transaction(ev.State.TxnID); err != nil {
+			o.conn.failSession(ev.Session, err)
+			return
+		}
 	}
 	handle, _ := ev.Ref.(*queue.Entry)
+	if known, ok := o.enlisted[handle]; ok || under != nil && handle != nil {
+		o.retireUnder(ev, handle, known, under)
+		return
+	}
 	if handle == nil { // a browser owns nothing
 		o.wantRefill()
 		if !ev.Settled {
@@ -50,9 +57,13 @@ func (o *outgoing) verdictOf(s *codec.Outcome) engine.Outcome {
 
 // settle collects a settlement; neighbours with the same outcome go to the queue together.
 func (o *outgoing) settle(s engine.Settlement, verdict engine.Outcome) {
-	if len(o.batch) > 0 && !(same(&o.verdict, &verdict) && len(o.batch) < consumerWindow) {
+	if len(o.batch) > 0 && !(o.under == nil && same(&o.verdict, &verdict) && len(o.batch) < consumerWindow) {
 		o.flush()
 	}
+	o.collect(s, verdict)
+}
+
+func (o *outgoing) collect(s engine.Settlement, verdict engine.Outcome) {
 	o.batch = append(o.batch, s)
 	o.verdict = verdict
 	if !o.inDirty {
@@ -69,7 +80,11 @@ func same(a, b *engine.Outcome) bool {
 
 // flush hands the collected settlements to the queue.
 func (o *outgoing) flush() {
-	if len(o.batch) == 0 {
+	switch {
+	case len(o.batch) == 0:
+		return
+	case o.under != nil:
+		o.flushRetired()
 		return
 	}
 	o.tickets++

@@ -16,6 +16,7 @@ type outgoing struct {
 	browsing bool
 	settles  bool // deliveries are sent settled
 	fallback engine.Outcome
+	reverted engine.Outcome // what a rollback makes of what was settled
 
 	// unsent are the deliveries of a link that sends settled which the link has
 	// not begun to send, in order.
@@ -37,6 +38,13 @@ type outgoing struct {
 	ids     []uint32 // of them, those the peer left for us to settle
 	answer  codec.Outcome
 	inDirty bool
+
+	under    *transaction // that the batch is retired under; nil: none
+	unspoken bool         // whose deliveries the peer hasn't settled
+	// What the peer has in transactions on this link, and may speak of again.
+	enlisted  map[*queue.Entry]enlisted
+	acquiring *transaction // under which deliveries are acquired; nil: none
+	acquired  bool         // some have been, ever
 
 	tickets uint64
 	waiting map[uint64]settling
@@ -66,7 +74,7 @@ func (a *attachment) bindConsumer(at *codec.Attach, terms *amqp.Terms) *amqp.Err
 	if err := refuseFilters(source.Filter); err != nil {
 		return err
 	}
-	o := &outgoing{attachment: a, settles: at.SndSettleMode == codec.SettleSettled, fallback: defaultOutcome(&source.DefaultOutcome)}
+	o := &outgoing{attachment: a, settles: at.SndSettleMode == codec.SettleSettled, fallback: defaultOutcome(&source.DefaultOutcome), reverted: rollbackOutcome(&source.DefaultOutcome)}
 	spec := engine.ConsumerSpec{
 		Address: source.Address.Value,
 		Routing: routing,
@@ -120,7 +128,7 @@ func (a *attachment) bindConsumer(at *codec.Attach, terms *amqp.Terms) *amqp.Err
 // the peer's container stand for; JMS clients unsubscribe this way, by closing
 // the link then. Nothing is taken from an active subscriber.
 func (a *attachment) recoverSubscription(at *codec.Attach, terms *amqp.Terms) *amqp.Error {
-	o := &outgoing{attachment: a, settles: at.SndSettleMode == codec.SettleSettled, fallback: engine.Outcome{Kind: engine.Released}}
+	o := &outgoing{attachment: a, settles: at.SndSettleMode == codec.SettleSettled, fallback: engine.Outcome{Kind: engine.Released}, reverted: rollbackOutcome(&codec.Outcome{})}
 	consumer, failure := a.conn.server.broker.Consumer(engine.ConsumerSpec{
 		Subscription: engine.Subscription{Name: at.Name, Durable: true},
 		By:           a.principal(),
@@ -204,7 +212,12 @@ func (o *outgoing) retire() {
 		return
 	}
 	for _, s := range o.unsent[:n] {
-		o.settle(s, engine.Outcome{Kind: engine.Accepted})
+		if known, ok := o.enlisted[s.Handle]; ok {
+			delete(o.enlisted, s.Handle)
+			o.settleUnder(known.transaction, s, engine.Outcome{Kind: engine.Accepted}, false)
+		} else {
+			o.settle(s, engine.Outcome{Kind: engine.Accepted})
+		}
 	}
 	left := copy(o.unsent, o.unsent[n:])
 	clear(o.unsent[left:])
@@ -353,6 +366,9 @@ func (o *outgoing) send(now time.Time, d *engine.Delivery) {
 	size := uint64(int(out.HeaderSize) + len(out.Head) + len(out.Body))
 	if limit := o.link.PeerMaxMessage(); limit > 0 && size > limit {
 		o.tooLarge(d, size)
+		return
+	}
+	if o.acquiring != nil && !o.browsing && !o.acquire(d, &out) {
 		return
 	}
 	o.conn.server.count.messagesOut.Add(1)

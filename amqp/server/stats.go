@@ -10,6 +10,12 @@ type Stats struct {
 	MessagesIn, MessagesOut                    uint64
 	ProtocolErrors, LinksRefused, WriteTimeout uint64
 	PartialBytes                               int64
+
+	Transactions           int64  // that aren't discharged
+	TransactionsCommitted  uint64 //
+	TransactionsRolledBack uint64 // as their controllers asked, or with their control links
+	TransactionsRefused    uint64 // that were to commit and couldn't
+	TransactionsKilled     uint64 // rolled back unasked: they took too long, or became too large
 }
 
 type counters struct {
@@ -19,6 +25,10 @@ type counters struct {
 	messagesIn, messagesOut                atomic.Uint64
 	protocolErrors, linksRefused           atomic.Uint64
 	writeTimeouts                          atomic.Uint64
+
+	transactions                                  atomic.Int64
+	transactionsCommitted, transactionsRolledBack atomic.Uint64
+	transactionsRefused, transactionsKilled       atomic.Uint64
 }
 
 // Stats returns the server's gauges and counters.
@@ -32,5 +42,8 @@ func (s *Server) Stats() Stats {
 		MessagesIn: c.messagesIn.Load(), MessagesOut: c.messagesOut.Load(),
 		ProtocolErrors: c.protocolErrors.Load(), LinksRefused: c.linksRefused.Load(),
 		WriteTimeout: c.writeTimeouts.Load(), PartialBytes: s.partials.bytes.Load(),
+		Transactions:          c.transactions.Load(),
+		TransactionsCommitted: c.transactionsCommitted.Load(), TransactionsRolledBack: c.transactionsRolledBack.Load(),
+		TransactionsRefused: c.transactionsRefused.Load(), TransactionsKilled: c.transactionsKilled.Load(),
 	}
 }

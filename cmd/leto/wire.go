@@ -134,6 +134,7 @@ func (n *node) serverConfig() server.Config {
 	c.IdleTimeout = time.Duration(n.opts.AMQP.IdleTimeout)
 	c.LinkCredit = n.opts.AMQP.LinkCredit
 	c.LinkCreditBytes = int64(n.opts.AMQP.LinkCreditBytes)
+	c.TransactionTimeout = time.Duration(n.opts.AMQP.TransactionTimeout)
 	c.MaxConnections = n.opts.Limits.Connections
 	c.MaxLinks = int64(n.opts.Limits.Memory) / bytesPerLink
 	// Messages that arrived in part are memory too; half of it leaves the other half for whole ones.

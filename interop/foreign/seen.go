@@ -88,7 +88,9 @@ var rows = []struct {
 	{"temporary queue and topic of JMS", []string{"temporary_topic"}},
 	{"client and duplicates-ok acknowledgement of JMS", []string{"dups_ok_acknowledge"}},
 	{"selector refused at once", []string{"selector_is_refused"}},
-	{"transaction refused at once", []string{"transaction_is_refused"}},
+	{"transaction: commit", []string{"transaction_commits", "test_transaction_commits"}},
+	{"transaction: rollback, delivery-count", []string{"transaction_rolls_back", "test_transaction_rolls_back"}},
+	{"transaction over several queues", []string{"transaction_over_queues", "test_transaction_over_queues"}},
 	{"reconnect after kill -9, durable messages there", []string{"reconnect_after_restart"}},
 }
 

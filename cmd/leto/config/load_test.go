@@ -201,7 +201,7 @@ listeners:
   - { bind: 127.0.0.1:5672, auth: optional }
   - { bind: 0.0.0.0:5673 }
 http:      off
-amqp:      { max-frame-size: 128KiB, max-message-size: 1GiB, channel-max: 10, handle-max: 20, idle-timeout: 0s, link-credit: 5, link-credit-bytes: 1MiB }
+amqp:      { max-frame-size: 128KiB, max-message-size: 1GiB, channel-max: 10, handle-max: 20, idle-timeout: 0s, link-credit: 5, link-credit-bytes: 1MiB, transaction-timeout: 2m }
 auth:      { anonymous: false, users-file: users }
 store:     { sync: never, apply-max: 8MiB }
 limits:    { memory: 512MB, disk-free: 2GiB, connections: 5, queues: 6 }
@@ -224,7 +224,7 @@ addresses:
 		Log:       Log{"info", "json"},
 		Listeners: []Listener{{"127.0.0.1:5672", AuthOptional}, {"0.0.0.0:5673", ""}},
 		HTTP:      HTTP{Bind: "off"},
-		AMQP:      AMQP{128 << 10, 1 << 30, 10, 20, 0, 5, 1 << 20},
+		AMQP:      AMQP{128 << 10, 1 << 30, 10, 20, 0, 5, 1 << 20, Duration(2 * time.Minute)},
 		Auth:      Auth{ptr(false), "users"},
 		Store:     Store{SyncNever, 8 << 20},
 		Limits:    Limits{512_000_000, 2 << 30, 5, 6},

@@ -84,6 +84,8 @@ type AMQP struct {
 	IdleTimeout     Duration `key:"idle-timeout"`      // silence after which a connection is closed; 0: never
 	LinkCredit      uint32   `key:"link-credit"`       // messages a producer may have under way
 	LinkCreditBytes Bytes    `key:"link-credit-bytes"` // bytes a producer may have under way
+
+	TransactionTimeout Duration `key:"transaction-timeout"` // after which a transaction is rolled back; 0: never
 }
 
 // Auth says who may connect. An absent section allows everybody, while every listener is on loopback.
@@ -174,6 +176,8 @@ func Defaults() Options {
 			IdleTimeout:     Duration(60 * time.Second),
 			LinkCredit:      1000,
 			LinkCreditBytes: 4 << 20,
+
+			TransactionTimeout: Duration(300 * time.Second),
 		},
 		Store:  Store{Sync: SyncAlways, ApplyMax: 32 << 20},
 		Limits: Limits{Memory: 256 << 20, DiskFree: 1 << 30, Connections: 10_000, Queues: 100_000},
@@ -206,6 +210,9 @@ func (o *Options) Validate() []Problem {
 	between("amqp.link-credit-bytes", int64(o.AMQP.LinkCreditBytes), 64<<10, 1<<30, " bytes")
 	if d := time.Duration(o.AMQP.IdleTimeout); d != 0 && (d < time.Second || d > 24*time.Hour) {
 		bad("amqp.idle-timeout", "%s is outside 1s to 24h (0s: never)", d)
+	}
+	if d := time.Duration(o.AMQP.TransactionTimeout); d != 0 && (d < time.Second || d > 24*time.Hour) {
+		bad("amqp.transaction-timeout", "%s is outside 1s to 24h (0s: never)", d)
 	}
 	between("limits.memory", int64(o.Limits.Memory), 16<<20, math.MaxInt64, " bytes")
 	// A journal grows by 64 MiB at once: with less than three times that, one message more could leave no room to clear up in.

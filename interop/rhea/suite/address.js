@@ -66,12 +66,3 @@ scenario('durable_subscription', async (peer) => {
     assert.strictEqual((await again.accept()).body, 'while away');
     await again.close();
 });
-
-scenario('transaction_is_refused', async (peer) => {
-    const connection = await peer.connect();
-    const link = connection.open_sender({ target: {}, name: 'to-be-refused' });
-    link.local.attach.target = require('rhea').types.described_nc(
-        require('rhea').types.wrap_ulong(0x30), require('rhea').types.wrap_list([]));
-    await once(link, 'sender_error');
-    assert.strictEqual(link.error.condition, 'amqp:not-implemented');
-});

@@ -17,7 +17,6 @@ final class Destinations {
         all.add("temporary_queue", Destinations::temporaryQueue);
         all.add("temporary_topic", Destinations::temporaryTopic);
         all.add("request_reply", Destinations::requestReply);
-        all.add("transaction_is_refused", Destinations::transaction);
         all.add("selector_is_refused", Destinations::selector);
         all.add("no_local_is_refused", Destinations::noLocal);
         all.add("delivery_delay_is_refused", Destinations::delay);
@@ -106,13 +105,6 @@ final class Destinations {
                 equal(Peer.text(answer), "answer " + i);
                 equal(answer.getJMSCorrelationID(), request.getJMSMessageID());
             }
-        }
-    }
-
-    private static void transaction() throws Exception {
-        try (var peer = new Peer()) {
-            Throwable e = refused(() -> peer.connection.createSession(Session.SESSION_TRANSACTED));
-            ensure(e.toString().contains("not-implemented"), e.toString());
         }
     }
 

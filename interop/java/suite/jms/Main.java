@@ -10,6 +10,7 @@ public final class Main {
         Acknowledgement.add(scenarios);
         Delivery.add(scenarios);
         Destinations.add(scenarios);
+        Transactions.add(scenarios);
         Subscriptions.add(scenarios);
         var restarts = new Scenarios();
         Restart.add(restarts);

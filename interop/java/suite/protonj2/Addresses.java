@@ -28,7 +28,6 @@ final class Addresses {
         all.add("anonymous_relay", Addresses::anonymous);
         all.add("request_reply", Addresses::requestReply);
         all.add("durable_subscription", Addresses::durable);
-        all.add("transaction_is_refused", Addresses::transaction);
         all.add("selector_is_refused", Addresses::selector);
     }
 
@@ -118,13 +117,6 @@ final class Addresses {
             var receiver = peer.receiver(address, options);
             Peer.bodies(receiver, "while away");
             receiver.close();
-        }
-    }
-
-    private static void transaction() throws Exception {
-        try (var peer = new Peer()) {
-            Throwable e = refused(() -> peer.connection.openSession().beginTransaction());
-            ensure(e.toString().contains("transactions aren't supported"), e.toString());
         }
     }
 

@@ -10,6 +10,7 @@ public final class Main {
         Outcomes.add(scenarios);
         Flow.add(scenarios);
         Addresses.add(scenarios);
+        Transactions.add(scenarios);
         var restarts = new Scenarios();
         Restart.add(restarts);
         Scenarios.main(args, scenarios, restarts, new Exchange());
