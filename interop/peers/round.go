@@ -135,7 +135,7 @@ func (b *broker) bench(args []string, limit time.Duration) (*report, error) {
 	}
 	if failure != nil { // one of many producers says enough
 		line, _, _ := strings.Cut(strings.TrimPrefix(words.String(), "leto: bench: "), "\n")
-		failure = fmt.Errorf("%s (%w)", line, failure)
+		failure = errors.New(cmp.Or(line, failure.Error()))
 	}
 	var all []report
 	if err := json.Unmarshal(out, &all); err != nil || len(all) != 1 {

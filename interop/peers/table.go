@@ -125,9 +125,18 @@ func tables(results []result) string {
 		if len(own) == 0 {
 			continue
 		}
-		fmt.Fprintf(&b, "\n### %s. %s\n\n%s%s", s.id, s.title, grid(own, labels(s.peers()), s.table), voids(own))
+		fmt.Fprintf(&b, "\n### %s. %s\n\nRounds: %d.\n\n%s%s", s.id, s.title, rounds(own), grid(own, labels(s.peers()), s.table), voids(own))
 	}
 	return b.String()
+}
+
+// rounds is how many there were.
+func rounds(results []result) int {
+	seen := map[int]bool{}
+	for _, r := range results {
+		seen[r.Round] = true
+	}
+	return len(seen)
 }
 
 func labels(peers []*peer) []string {
@@ -173,15 +182,15 @@ func grid(results []result, rows []string, columns []column) string {
 
 // voids names what doesn't count, with the number of rounds in which it was so.
 func voids(results []result) string {
-	rounds := map[string]int{}
+	times := map[string]int{}
 	for _, r := range results {
 		for line := range strings.Lines(r.Void) {
-			rounds[fmt.Sprintf("%s, %s", r.Peer, strings.TrimSpace(line))]++
+			times[fmt.Sprintf("%s, %s", r.Peer, strings.TrimSpace(line))]++
 		}
 	}
 	var b strings.Builder
-	for _, line := range slices.Sorted(maps.Keys(rounds)) {
-		fmt.Fprintf(&b, "\nVoid (%d×): %s.\n", rounds[line], line)
+	for _, line := range slices.Sorted(maps.Keys(times)) {
+		fmt.Fprintf(&b, "\nVoid (%d×): %s.\n", times[line], line)
 	}
 	return b.String()
 }
@@ -193,14 +202,10 @@ func provenance(results []result) string {
 	}
 	slices.SortFunc(results, func(a, b result) int { return a.At.Compare(b.At) })
 	first, last := results[0], results[len(results)-1]
-	rounds := 0
-	for _, r := range results {
-		rounds = max(rounds, r.Round)
-	}
 	m := last.Machine
 	var b strings.Builder
-	fmt.Fprintf(&b, "Measured %s to %s UTC, %d rounds a scenario, as `median (least–most)`.\n",
-		first.At.Format("2006-01-02 15:04"), last.At.Format("15:04"), rounds)
+	fmt.Fprintf(&b, "Measured %s to %s UTC, as `median (least–most)` of the rounds.\n",
+		first.At.Format("2006-01-02 15:04"), last.At.Format("15:04"))
 	fmt.Fprintf(&b, "Machine: %s, %d cores, %s, %s, data on %s; %s.\n\n", m.CPU, m.Cores, m.Memory, m.Kernel, m.Disk, m.Java)
 	b.WriteString("| broker | version | `accepted` for a durable message means |\n|---|---|---|\n")
 	for _, p := range all() {
