@@ -120,6 +120,155 @@ func BenchmarkExpiry(b *testing.B) {
 	}
 }
 
+// BenchmarkDelayed measures due times. enqueue and cycle compare with a store without, turn by turn in one run: a message
+// that is sent for later with one that isn't, and a message that fails, waits and is due again before the index sees it
+// with one that fails. backlog has a million wait before one that is ready, opens the store, and has all be due.
+func BenchmarkDelayed(b *testing.B) {
+	later := func(records []engine.Record) []engine.Record {
+		for i := range records {
+			if records[i].Kind == engine.RecordEnqueue {
+				records[i].Due = 1_700_000_000_000 + int64(records[i].Number)
+			}
+		}
+		return records
+	}
+	fail := func(waits bool) func(records []engine.Record) []engine.Record {
+		return func(records []engine.Record) []engine.Record {
+			n := len(records)
+			for _, r := range records[:n] {
+				if r.Kind != engine.RecordEnqueue {
+					continue
+				}
+				failed := engine.Record{Kind: engine.RecordCount, Queue: 1, Number: r.Number, Priority: 4, Count: 1}
+				if waits {
+					failed.Due = 1_700_000_000_000
+					records = append(records, failed, engine.Record{Kind: engine.RecordDue, Queue: 1, Number: r.Number, Priority: 4})
+				} else {
+					records = append(records, failed)
+				}
+			}
+			return records
+		}
+	}
+	b.Run("enqueue", func(b *testing.B) { compareCommits(b, true, nil, later) })
+	b.Run("cycle", func(b *testing.B) { compareCommits(b, false, fail(false), fail(true)) })
+	b.Run("backlog", benchmarkDelayedBacklog)
+}
+
+// compareCommits commits what two changes make of the same windows, turn by turn.
+func compareCommits(b *testing.B, fill bool, changes ...func([]engine.Record) []engine.Record) {
+	var feeders [2]*feeder
+	for i := range feeders {
+		s := open(b, store.Options{Dir: filepath.Join(b.TempDir(), "store"), Alarm: func(what string) { b.Log(what) }})
+		defer s.Close()
+		feeders[i] = &feeder{store: s, size: 256, perWindow: 100, fill: fill, change: changes[i]}
+		feeders[i].commit(b, engine.Record{Kind: engine.RecordDefine, Queue: 1, Definition: &engine.Definition{ID: 1, Address: "a", Name: "q"}})
+	}
+	var windows [2]int
+	var times, cpus [2]time.Duration
+	b.ResetTimer()
+	for range b.N {
+		for i, f := range feeders {
+			n, wall, cpu := during(200*time.Millisecond, func() { f.window(b) })
+			windows[i], times[i], cpus[i] = windows[i]+n, times[i]+wall, cpus[i]+cpu
+		}
+	}
+	b.StopTimer()
+	var rates, used [2]float64
+	for i := range feeders {
+		messages := float64(windows[i] * 100)
+		rates[i], used[i] = messages/times[i].Seconds(), float64(cpus[i].Microseconds())/messages
+	}
+	b.ReportMetric(0, "ns/op")
+	b.ReportMetric(rates[1], "msg/s")
+	b.ReportMetric(rates[1]/rates[0], "x/plain")
+	b.ReportMetric(used[1], "cpu-µs/msg")
+	b.ReportMetric(used[0], "plain-cpu-µs/msg")
+}
+
+func benchmarkDelayedBacklog(b *testing.B) {
+	const n, perWindow = 1_000_000, 1000
+	const base = 1_700_000_000_000
+	for range b.N {
+		o := store.Options{Dir: filepath.Join(b.TempDir(), "store"), Alarm: func(what string) { b.Log(what) }}
+		s := open(b, o)
+		f := &feeder{store: s, size: 64, perWindow: perWindow, fill: true, change: func(records []engine.Record) []engine.Record {
+			for i := range records {
+				records[i].Due = base + int64(records[i].Number*7919%n)
+			}
+			return records
+		}}
+		f.commit(b, engine.Record{Kind: engine.RecordDefine, Queue: 1, Definition: &engine.Definition{ID: 1, Address: "a", Name: "q"}})
+		start := time.Now()
+		for range n / perWindow {
+			f.window(b)
+		}
+		b.ReportMetric(n/time.Since(start).Seconds(), "delayed/s")
+		f.change = nil
+		f.window(b)
+		if err := s.Close(); err != nil {
+			b.Fatal(err)
+		}
+		size := int64(0)
+		names, _ := filepath.Glob(filepath.Join(o.Dir, "index", "*.sst"))
+		for _, name := range names {
+			if info, err := os.Stat(name); err == nil {
+				size += info.Size()
+			}
+		}
+		b.ReportMetric(float64(size)/n, "index-B/entry")
+		start = time.Now()
+		s = open(b, o)
+		if _, err := s.Recover(); err != nil {
+			b.Fatal(err)
+		}
+		if _, next, err := s.Delayed(1, 0, 1); err != nil || next != base {
+			b.Fatalf("next at %d, %v", next, err)
+		}
+		b.ReportMetric(float64(time.Since(start).Milliseconds()), "open-ms")
+		start = time.Now()
+		if got, err := s.Load(1, 4, 0, 10, 1<<20); err != nil || len(got) != 10 {
+			b.Fatalf("%d loaded, %v", len(got), err)
+		}
+		b.ReportMetric(float64(time.Since(start).Milliseconds()), "pass-ms")
+		f.store = s
+		start = time.Now()
+		var asking time.Duration
+		fired := 0
+		var records []engine.Record
+		for {
+			asked := time.Now()
+			due, _, err := s.Delayed(1, base+n, 1024)
+			asking += time.Since(asked)
+			if err != nil {
+				b.Fatal(err)
+			}
+			if len(due) == 0 {
+				break
+			}
+			records = records[:0]
+			for _, d := range due {
+				records = append(records, engine.Record{Kind: engine.RecordDue, Queue: 1, Number: d.Number, Priority: 4})
+			}
+			f.commit(b, records...)
+			fired += len(due)
+		}
+		if fired != n {
+			b.Fatalf("%d were due, want %d", fired, n)
+		}
+		b.ReportMetric(n/time.Since(start).Seconds(), "fired/s")
+		b.ReportMetric(float64(asking.Microseconds())/n, "asking-µs/entry")
+		start = time.Now()
+		if got, err := s.Load(1, 4, 0, 10, 1<<20); err != nil || len(got) != 10 || got[0].Number != 1 {
+			b.Fatalf("%d loaded, %v", len(got), err)
+		}
+		if err := s.Close(); err != nil {
+			b.Fatal(err)
+		}
+	}
+	b.ReportMetric(0, "ns/op")
+}
+
 // during calls f for a time, and returns how often and what that took.
 func during(d time.Duration, f func()) (n int, wall, cpu time.Duration) {
 	start, used := time.Now(), processor()
@@ -165,6 +314,7 @@ type feeder struct {
 	size, perWindow int
 	fill            bool
 	ttl             time.Duration // 0: none
+	change          func([]engine.Record) []engine.Record
 	number          uint64
 	records         []engine.Record
 	messages        []queue.Message
@@ -200,6 +350,9 @@ func (f *feeder) window(b *testing.B) {
 		}
 		f.number++
 		f.records = append(f.records, engine.Record{Kind: engine.RecordEnqueue, Queue: 1, Number: f.number, Message: &f.messages[i]})
+	}
+	if f.change != nil {
+		f.records = f.change(f.records)
 	}
 	f.commit(b, f.records...)
 }

@@ -85,8 +85,11 @@ func (d *delaying) run() (absent bool, err error) {
 		s.mu.Lock()
 		d.found = s.pending.stillDue(d.queue, d.found)
 		n := len(d.found)
-		if shelf := s.pending.shelves[d.queue]; shelf != nil && n == 0 && read > 0 {
+		if shelf := s.pending.shelves[d.queue]; shelf != nil && read > 0 {
 			shelf.passed = from
+			if n > 0 {
+				shelf.passed = d.found[0]
+			}
 		}
 		if ended || n >= d.want || n > 0 && d.found[n-1].At > d.until {
 			d.found = s.pending.waiting(d.queue, d.found, d.want)

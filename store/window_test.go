@@ -47,7 +47,7 @@ var vectors = []struct {
 	{"count", func(w *windowWriter) { w.count(1, 2, 0, 300, 4); w.annotations(nil) }, "06 01 02 00 ac02 04 00"},
 	{"move", func(w *windowWriter) { w.move(2, 9, 1, 8, 4, 1, 5, 5); w.annotations(nil) }, "07 02 09 01 08 04 01 05 05 00"},
 	{"cell", func(w *windowWriter) { w.cell(3, []byte("k"), []byte("val")) }, "08 03 016b 0376616c"},
-	{"due", func(w *windowWriter) { w.b = append(w.b, 9, 1, 2, 4, 0x80, 1) }, "09 01 02 04 8001"},
+	{"due", func(w *windowWriter) { w.due(1, 2, 4, 128) }, "09 01 02 04 8001"},
 	{"purge", func(w *windowWriter) { w.purge(1, 4, index.Span{First: 3, Last: 5}, index.Span{First: 9, Last: 9}) }, "0a 01 04 02 03 02 04 00"},
 	{"counters", func(w *windowWriter) { w.counters(128, 2) }, "0b 8001 02"},
 	{"relocate", func(w *windowWriter) { w.enqueue(factRelocate, 1, 2, 4, 1, 0, 0); w.annotations(nil) }, "0c 01 02 04 01 00 00 00"},
@@ -84,6 +84,38 @@ func TestVectors(t *testing.T) {
 				t.Errorf("%s: its first %d bytes read well", v.name, n)
 			}
 		}
+	}
+}
+
+// TestDueBehind: a due fact belongs to what stands right before it if that is about the same entry, and else stands alone.
+func TestDueBehind(t *testing.T) {
+	var w windowWriter
+	w.reset()
+	w.count(1, 2, 4, 3, 0)
+	w.annotations(nil)
+	w.due(1, 2, 4, 500)
+	w.due(1, 2, 4, 600)
+	w.enqueue(factEnqueue, 1, 7, 4, 1, 0, 0)
+	w.annotations(nil)
+	w.due(1, 8, 4, 700)
+	w.move(1, 9, 2, 5, 9, 1, 0, 0)
+	w.annotations(nil)
+	w.due(1, 9, 9, 800)
+	w.remove(1, 9, 9)
+	w.due(1, 9, 9, 900)
+	w.enqueue(factRelocate, 3, 7, 4, 1, 0, 0)
+	w.annotations(nil)
+	var got [][3]uint64
+	r := readWindow(w.b)
+	for r.next() {
+		got = append(got, [3]uint64{uint64(r.fact.kind), r.fact.number, uint64(r.fact.due)})
+	}
+	want := [][3]uint64{
+		{uint64(factCount), 2, 500}, {uint64(factDue), 2, 600}, {uint64(factEnqueue), 7, 0}, {uint64(factDue), 8, 700},
+		{uint64(factMove), 9, 800}, {uint64(factRemove), 9, 0}, {uint64(factDue), 9, 900}, {uint64(factRelocate), 7, 0},
+	}
+	if r.err != nil || !reflect.DeepEqual(got, want) {
+		t.Errorf("facts = %v, %v, want %v", got, r.err, want)
 	}
 }
 

@@ -1,6 +1,7 @@
 package storetest
 
 import (
+	"cmp"
 	"fmt"
 	"math/rand/v2"
 	"slices"
@@ -51,6 +52,41 @@ func (c Spill) Run(t *testing.T, s engine.Spill) {
 		}})
 		l.entries = l.entries[n:]
 	}
+	fire := func(id engine.QueueID) {
+		var want []engine.Due
+		at := map[uint64]*engine.Stored{}
+		for _, l := range levels {
+			for i := range l.entries {
+				if e := &l.entries[i]; l.queue == id && e.Due != 0 {
+					want = append(want, engine.Due{Queue: id, Priority: l.priority, Number: e.Number, Bytes: e.Message.Size(), At: e.Due})
+					at[e.Number] = e
+				}
+			}
+		}
+		slices.SortFunc(want, func(a, b engine.Due) int {
+			return cmp.Or(cmp.Compare(a.At, b.At), cmp.Compare(b.Priority, a.Priority), cmp.Compare(a.Number, b.Number))
+		})
+		n, until, next := 1+rng.IntN(50), rng.Int64N(150), int64(0)
+		for i := range want {
+			if i == n || want[i].At > until {
+				next, want = want[i].At, want[:i]
+				break
+			}
+		}
+		due, soon, err := s.Delayed(id, until, n)
+		if err != nil || soon != next || !slices.Equal(due, want) {
+			t.Fatalf("queue %d until %d: %v, then at %d, %v, want %v, then at %d", id, until, due, soon, err, want, next)
+		}
+		var records []engine.Record
+		for _, d := range due {
+			e := at[d.Number]
+			if e.Due = 0; d.Number%5 == 0 {
+				e.Due = 60 + rng.Int64N(60)
+			}
+			records = append(records, engine.Record{Kind: engine.RecordDue, Queue: id, Number: d.Number, Priority: d.Priority, Due: e.Due})
+		}
+		commit(records)
+	}
 	for slot := range 3 {
 		make(slot)
 	}
@@ -68,6 +104,8 @@ func (c Spill) Run(t *testing.T, s engine.Spill) {
 				t.Fatalf("deleted queue has %d entries, %v", len(found), err)
 			}
 			make(slot)
+		case k < 3 && rng.IntN(3) == 0:
+			fire(l.queue)
 		case k < 6 && filling || k < 2:
 			var records []engine.Record
 			for range 1 + rng.IntN(200) {
@@ -80,9 +118,12 @@ func (c Spill) Run(t *testing.T, s engine.Spill) {
 					e.Count, e.Base = 3, 2
 					e.Annotations = []queue.Annotation{{Key: "x-a", Value: int64(number)}}
 				}
+				if rng.IntN(20) == 0 {
+					e.Due = 1 + rng.Int64N(100)
+				}
 				records = append(records, engine.Record{
 					Kind: engine.RecordEnqueue, Queue: l.queue, Number: number, Priority: l.priority, Message: e.Message,
-					Count: e.Count, Base: e.Base, Annotations: e.Annotations,
+					Count: e.Count, Base: e.Base, Due: e.Due, Annotations: e.Annotations,
 				})
 				l.entries = append(l.entries, e)
 			}
@@ -102,22 +143,23 @@ func (c Spill) Run(t *testing.T, s engine.Spill) {
 			if err != nil {
 				t.Fatalf("load: %v", err)
 			}
-			want := l.entries[at:]
-			for i := range want {
-				if i == n || bytes <= 0 {
-					want = want[:i]
-					break
+			var want []*engine.Stored
+			passed := at // so many are found, or stand between those
+			for i := at; i < len(l.entries) && len(want) < n && bytes > 0; i++ {
+				if e := &l.entries[i]; e.Due == 0 {
+					want = append(want, e)
+					passed = i + 1
+					bytes -= e.Message.Size()
 				}
-				bytes -= want[i].Message.Size()
 			}
 			if len(found) != len(want) {
 				t.Fatalf("step %d: load from %d: %d entries, want %d", step, from, len(found), len(want))
 			}
 			for i := range found {
-				compare(t, &found[i], &want[i])
+				compare(t, &found[i], want[i])
 			}
 			if at == 0 {
-				purge(l, len(found))
+				purge(l, passed)
 			}
 		}
 	}
@@ -141,7 +183,7 @@ func fill(n int, number uint64) []byte {
 func compare(t *testing.T, got, want *engine.Stored) {
 	t.Helper()
 	g, w := got.Message, want.Message
-	if got.Number != want.Number || got.Count != want.Count || got.Base != want.Base ||
+	if got.Number != want.Number || got.Due != want.Due || got.Count != want.Count || got.Base != want.Base ||
 		!slices.Equal(got.Annotations, want.Annotations) || string(g.Payload) != string(w.Payload) || g.Priority != w.Priority ||
 		g.Durable != w.Durable || g.Address != w.Address || g.TTL != w.TTL || g.Expiry != w.Expiry || g.Arrived != w.Arrived {
 		t.Fatalf("entry %d came back as %+v %+v, want %+v %+v", want.Number, got, g, want, w)
