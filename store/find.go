@@ -45,7 +45,7 @@ func (s *Store) find(queue uint64, priority uint8, numbers []uint64, f func(*ind
 type pendingFound struct {
 	deleted bool // with the queue
 	fresh   []index.Entry
-	edits   map[uint64]index.Edit // what they come to for each entry
+	edits   editMap
 	purges  []pendingPurge
 }
 
@@ -69,38 +69,35 @@ func (p *pending) find(queue uint64, priority uint8, numbers []uint64) (found pe
 		}
 	}
 	first, last := numbers[0], numbers[len(numbers)-1]
+	if len(numbers) >= sumNumbers && len(l.edits) >= sumEdits {
+		l.sums.take(l.edits)
+		for _, n := range numbers {
+			if e, edited := l.sums.of[n]; edited {
+				found.edits.put(e)
+			}
+		}
+		return found.purged(l, first, last)
+	}
 	for i := range l.edits {
 		e := &l.edits[i]
 		if e.Number < first || e.Number > last || e.Kind == index.EditPut {
 			continue
 		}
 		if _, asked := slices.BinarySearch(numbers, e.Number); asked {
-			found.edit(e.Edit)
+			found.edits.add(e.Edit)
 		}
 	}
-	for _, p := range l.purges {
-		if p.First <= last && p.Last >= first {
-			found.purges = append(found.purges, p)
-		}
-	}
-	return found
+	return found.purged(l, first, last)
 }
 
-// edit takes an edit in behind those that are there.
-func (p *pendingFound) edit(e index.Edit) {
-	if p.edits == nil {
-		p.edits = map[uint64]index.Edit{}
+// purged adds the purges that are about some numbers.
+func (p pendingFound) purged(l *shelfLevel, first, last uint64) pendingFound {
+	for _, purge := range l.purges {
+		if purge.First <= last && purge.Last >= first {
+			p.purges = append(p.purges, purge)
+		}
 	}
-	before := p.edits[e.Number]
-	switch {
-	case before.Kind == index.EditRemove:
-		return
-	case before.Kind == index.EditCount && e.Kind == index.EditDue:
-		both := *before.Entry
-		e.On(&both)
-		e.Kind, e.Entry = index.EditCount, &both
-	}
-	p.edits[e.Number] = e
+	return p
 }
 
 // renews reports whether an entry that the index may have is there anew.

@@ -130,6 +130,7 @@ func (s *Store) look(queue uint64, priority uint8, from uint64, n int, f func(*i
 	}
 	view := s.index.View()
 	waiting, whole := s.pending.peek(queue, priority, from, n)
+	whole = whole || len(waiting.edits) == 0 && !s.index.Ready(queue, priority)
 	s.mu.Unlock()
 	fresh := waiting.fresh
 
@@ -200,7 +201,7 @@ func (p *pending) peek(queue uint64, priority uint8, from uint64, n int) (found 
 	}
 	for i := range l.edits {
 		if e := &l.edits[i]; e.Number >= from && e.Kind != index.EditPut {
-			found.edit(e.Edit)
+			found.edits.add(e.Edit)
 		}
 	}
 	found.purges = slices.Clone(l.purges)

@@ -63,6 +63,7 @@ type shelfLevel struct {
 	mixed   bool                   // they aren't in order of their windows
 	purges  []pendingPurge         // of entries that the index may have; edits of them come later
 	edits   []pendingEdit          // of entries that the index may have, in the order they hold
+	sums    editSums               // what the edits come to, for who asks about many entries
 	floor   uint64                 // the index has never had a higher number here
 	waits   map[uint64]pendingWait // entries that have a due time by what is pending
 }
@@ -360,6 +361,7 @@ func (l *shelfLevel) purge(span index.Span, window uint64) {
 		}
 	}
 	l.edits = slices.DeleteFunc(l.edits, func(e pendingEdit) bool { return e.Number >= span.First && e.Number <= span.Last })
+	l.sums = editSums{}
 	l.purges = append(l.purges, pendingPurge{span, window})
 }
 
@@ -566,7 +568,9 @@ func (l *shelfLevel) applied(window uint64) {
 	for n < len(l.edits) && l.edits[n].window <= window {
 		n++
 	}
-	l.edits = slices.Delete(l.edits, 0, n)
+	if l.edits = slices.Delete(l.edits, 0, n); n > 0 {
+		l.sums = editSums{}
+	}
 	for number, w := range l.waits {
 		if w.window <= window {
 			delete(l.waits, number)

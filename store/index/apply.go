@@ -36,6 +36,16 @@ func (x *Index) Apply(b *Batch) error {
 	if a.soonest != 0 {
 		x.soonest, x.timed = min(x.soonest, a.soonest), x.ts
 	}
+	for queue, first := range a.floors {
+		if floor, known := x.floors[queue]; known && first.Compare(floor) < 0 {
+			x.floors[queue] = first
+		}
+	}
+	for queue, s := range a.queues {
+		if s == nil || s.Delayed() == 0 {
+			delete(x.floors, queue)
+		}
+	}
 	x.counters, x.ahead = a.counters, true
 	return nil
 }
@@ -59,7 +69,8 @@ type applying struct {
 
 	key, value []byte
 	run        run
-	soonest    int64 // of the expiries that were written, 0: none
+	soonest    int64              // of the expiries that were written, 0: none
+	floors     map[uint64]Delayed // the first of the due times that were written
 }
 
 // begin looks at what has been committed up to here.

@@ -26,6 +26,13 @@ func (a *applying) delay(queue uint64, l *Level, e *Entry, before int64) error {
 		return nil
 	}
 	l.Delayed++
+	d := Delayed{At: due, Priority: l.Priority, Number: e.Number, Payload: e.Payload}
+	if first, known := a.floors[queue]; !known || d.Compare(first) < 0 {
+		if a.floors == nil {
+			a.floors = map[uint64]Delayed{}
+		}
+		a.floors[queue] = d
+	}
 	a.key = appendDueKey(a.key[:0], queue, due, l.Priority, e.Number)
 	a.value = binary.AppendUvarint(a.value[:0], e.Payload)
 	return a.w.set(a.key, a.value)
@@ -59,8 +66,16 @@ func (d Delayed) Compare(e Delayed) int {
 // Delayed calls f with the entries of a queue that have a due time, in the order in which they are due, from one on that
 // need not be there, until f returns false. view is a View that is still there.
 func (x *Index) Delayed(view, queue uint64, from Delayed, f func(Delayed) bool) error {
-	if s, known := x.Summary(queue); !known || s.Delayed() == 0 {
+	x.mu.Lock()
+	s, known := x.queues[queue]
+	floor := x.floors[queue]
+	x.mu.Unlock()
+	if !known || s.Delayed() == 0 {
 		return nil
+	}
+	whole := from.Compare(floor) <= 0
+	if whole {
+		from = floor // what stood before has gone, and Badger would go through all of that
 	}
 	txn := x.db.NewTransactionAt(view, false)
 	defer txn.Discard()
@@ -77,11 +92,24 @@ func (x *Index) Delayed(view, queue uint64, from Delayed, f func(Delayed) bool) 
 		}); err != nil {
 			return fmt.Errorf("index: dues: %w", err)
 		}
+		if whole {
+			x.raise(view, queue, d)
+			whole = false
+		}
 		if !f(d) {
 			return nil
 		}
 	}
 	return nil
+}
+
+// raise notes what of a queue is due first.
+func (x *Index) raise(view, queue uint64, first Delayed) {
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	if s, known := x.queues[queue]; known && x.view == view && !x.ahead && s.Delayed() > 0 {
+		x.floors[queue] = first
+	}
 }
 
 // CheckDues calls f with whatever of the table of dues isn't what the entries say.

@@ -44,10 +44,11 @@ type Index struct {
 	queues   map[uint64]*Summary
 	live     map[uint64]Live
 	counters Counters
-	view     uint64 // what readers see
-	ahead    bool   // queues are those of a later view
-	soonest  int64  // nothing expires before, in unix milliseconds; never: nothing does
-	timed    uint64 // when an expiry was written last
+	view     uint64             // what readers see
+	ahead    bool               // queues are those of a later view
+	soonest  int64              // nothing expires before, in unix milliseconds; never: nothing does
+	timed    uint64             // when an expiry was written last
+	floors   map[uint64]Delayed // of queues with entries that have a due time, where it is known: none is due before
 }
 
 // Open opens the index of a folder, or a new one if there is none, as it was at a checkpoint: ts is what Checkpoint
@@ -121,6 +122,7 @@ func (x *Index) begin(ts uint64) error {
 // read fills what is kept in memory.
 func (x *Index) read() error {
 	x.queues, x.live, x.view = map[uint64]*Summary{}, map[uint64]Live{}, x.ts
+	x.floors = map[uint64]Delayed{}
 	if err := x.scan(tableQueue, func(key, _ []byte) error {
 		x.queues[binary.BigEndian.Uint64(key[1:])] = &Summary{}
 		return nil

@@ -2,6 +2,7 @@ package index
 
 import (
 	"encoding/binary"
+	"slices"
 
 	"github.com/dgraph-io/badger/v4"
 )
@@ -31,6 +32,12 @@ func (x *Index) Load(view, queue uint64, priority uint8, from uint64, f func(*En
 		return nil
 	}
 	return x.load(view, queue, l, max(from, l.Head), changed, f)
+}
+
+// Ready reports whether a level may have entries without a due time, by what was applied last.
+func (x *Index) Ready(queue uint64, priority uint8) bool {
+	s, known := x.Summary(queue)
+	return known && slices.ContainsFunc(s.Levels, func(l Level) bool { return l.Priority == priority && l.Delayed < l.Entries })
 }
 
 // level returns that of a queue, nil for none, and whether entries of it may have changed after they were written.

@@ -150,7 +150,8 @@ func decodeRun(dst []Entry, value []byte) ([]Entry, error) {
 		return dst, fmt.Errorf("%w: run of %d entries", errMalformed, n)
 	}
 	number, segment, end := uint64(0), uint64(0), uint64(0)
-	for range n {
+	var extras []Extra // most runs have none, or many
+	for left := n; left > 0; left-- {
 		flags := r.byte()
 		number += r.uvarint()
 		e := Entry{Number: number}
@@ -173,7 +174,10 @@ func decodeRun(dst []Entry, value []byte) ([]Entry, error) {
 			e.Expiry = int64(r.uvarint())
 		}
 		if flags&(entryExtra|entryParts) != 0 {
-			e.Extra = &Extra{}
+			if len(extras) == 0 {
+				extras = make([]Extra, min(left, 1+2*(n-left)))
+			}
+			e.Extra, extras = &extras[0], extras[1:]
 		}
 		if flags&entryExtra != 0 {
 			e.Extra.Due = int64(r.uvarint())
