@@ -2,18 +2,23 @@ package main
 
 import (
 	"context"
+	"runtime"
 	"runtime/debug"
 	"runtime/metrics"
 	"time"
 )
 
 // The garbage collector works for a broker: under load most of the heap is
-// messages that are gone in a moment, so collecting rarely pays, up to the
-// memory limit; and a broker that has become quiet gives its memory back.
+// messages that are gone in a moment, so collecting rarely pays, up to a share
+// of the memory limit; and a broker that has become quiet gives its memory back.
 const (
-	// gcPercent quarters the collector's work; the memory limit makes it work
-	// earlier when there is much that stays.
-	gcPercent = 400
+	// gcPercent quarters the collector's work while little stays. Where much
+	// does, garbage takes no more than garbageShare of limits.memory: what peers
+	// make stay must not be multiplied. leastPercent keeps collecting rarer than
+	// allocating; the memory limit makes it more frequent when it must.
+	gcPercent    = 400
+	garbageShare = 0.15
+	leastPercent = 20
 	// messageShare of limits.memory is for messages; the rest is for
 	// connections, buffers, and garbage that isn't collected yet.
 	messageShare = 0.6
@@ -30,6 +35,44 @@ const (
 func tuneCollector(limit int64) {
 	debug.SetGCPercent(gcPercent)
 	debug.SetMemoryLimit(limit)
+	afterCollection((&headroom{room: garbageShare * float64(limit), percent: gcPercent}).adjust)
+}
+
+// headroom keeps the heap's room for garbage the same, whatever stays. It is for one goroutine.
+type headroom struct {
+	room    float64 // bytes
+	percent int     // in force
+}
+
+// adjust is called when a collection has ended.
+func (h *headroom) adjust() {
+	sample := []metrics.Sample{{Name: "/gc/heap/live:bytes"}, {Name: "/gc/scan/stack:bytes"}, {Name: "/gc/scan/globals:bytes"}}
+	metrics.Read(sample)
+	stays := 0.0 // what the collector takes its percentage of
+	for _, s := range sample {
+		stays += float64(s.Value.Uint64())
+	}
+	// Setting it stops the world for a moment: not for little.
+	if percent := h.fitting(stays); percent < h.percent*4/5 || percent > h.percent*5/4 || percent == gcPercent && h.percent != gcPercent {
+		h.percent = percent
+		debug.SetGCPercent(percent)
+	}
+}
+
+// fitting returns the percentage of what stays that makes up the room.
+func (h *headroom) fitting(stays float64) int {
+	return int(min(max(100*h.room/max(stays, 1), leastPercent), gcPercent))
+}
+
+// afterCollection has f called after every collection from now on, by the runtime's goroutine for such things.
+func afterCollection(f func()) {
+	type token struct{ _ [16]byte } // of a size that isn't put together with others
+	var again func(*token)
+	again = func(t *token) {
+		f()
+		runtime.SetFinalizer(t, again)
+	}
+	runtime.SetFinalizer(new(token), again)
 }
 
 // giveBack returns memory to the system whenever allocation has died down, until ctx ends.
