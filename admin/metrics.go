@@ -26,7 +26,7 @@ func metricsHandler(o Options) (http.Handler, error) {
 			return nil, fmt.Errorf("metrics: %w", err)
 		}
 	}
-	return promhttp.HandlerFor(registry, promhttp.HandlerOpts{MaxRequestsInFlight: 4}), nil
+	return promhttp.HandlerFor(registry, promhttp.HandlerOpts{}), nil
 }
 
 // collector reads the broker when a scrape asks. Series are sums over the node: one per queue would

@@ -3,6 +3,7 @@
 package admin
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -117,7 +118,8 @@ func New(o Options) (*Server, error) {
 		max: o.MaxConnections,
 		end: end,
 		http: http.Server{
-			Handler:           http.MaxBytesHandler(handler, maxBody),
+			Handler:           occupied(http.MaxBytesHandler(handler, maxBody)),
+			ConnContext:       withConn,
 			ReadHeaderTimeout: o.HeaderTimeout,
 			ReadTimeout:       o.HeaderTimeout + o.RequestTimeout,
 			WriteTimeout:      o.RequestTimeout,
@@ -157,22 +159,22 @@ func routes(o Options, ending context.Context) (http.Handler, error) {
 	mux := http.NewServeMux()
 	mux.Handle("GET /livez", health{})
 	mux.Handle("GET /readyz", health{{"node", o.Ready}})
-	mux.Handle("GET /metrics", guarded(o.Verify, metrics))
+	mux.Handle("GET /metrics", guarded(o.Verify, apart(atMost(requestsAtOnce, metrics))))
 	api := func(pattern string, h http.Handler) {
 		mux.Handle(pattern, sameOrigin(o.Hosts, o.Verify == nil, guarded(o.Verify, h)))
 	}
 	b := o.Broker
-	api("GET /api/v1/queues", queueList(b))
+	api("GET /api/v1/queues", atMost(requestsAtOnce, queueList(b)))
 	api("GET /api/v1/queues/{queue}", queueShow(b))
 	api("PUT /api/v1/queues/{queue}", queueCreate(b))
 	api("DELETE /api/v1/queues/{queue}", queueDelete(b))
-	api("GET /api/v1/queues/{queue}/messages", messageList(b, o.RequestTimeout, ending))
+	api("GET /api/v1/queues/{queue}/messages", atMost(requestsAtOnce, messageList(b, o.RequestTimeout, ending)))
 	api("POST /api/v1/queues/{queue}/purge", queueClear(o.RequestTimeout, ending, false, purge(b)))
 	api("POST /api/v1/queues/{queue}/move", queueClear(o.RequestTimeout, ending, true, move(b)))
 	api("POST /api/v1/queues/{queue}/retry", queueClear(o.RequestTimeout, ending, false, retry(b)))
 	api("POST /api/v1/queues/{queue}/pause", queuePause(b, true))
 	api("POST /api/v1/queues/{queue}/resume", queuePause(b, false))
-	api("GET /api/v1/addresses", addressList(b))
+	api("GET /api/v1/addresses", atMost(requestsAtOnce, addressList(b)))
 	api("GET /api/v1/addresses/{address}", addressShow(b))
 	api("GET /api/v1/addresses/{address}/settings", settingsShow(b))
 	api("PUT /api/v1/addresses/{address}", addressCreate(b))
@@ -191,6 +193,30 @@ func routes(o Options, ending context.Context) (http.Handler, error) {
 	})
 	return safeHeaders(mux), nil
 }
+
+// requestsAtOnce is how many requests of a kind that takes work are answered at a time.
+const requestsAtOnce = 4
+
+// apart answers from memory, so that a peer which doesn't read holds no place among those that are answered at a time.
+func apart(next http.Handler) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		answer := &memo{header: w.Header(), status: http.StatusOK}
+		next.ServeHTTP(answer, r)
+		w.WriteHeader(answer.status)
+		_, _ = w.Write(answer.body.Bytes()) // a peer that left needs no answer
+	})
+}
+
+// memo is an answer that is kept.
+type memo struct {
+	header http.Header
+	status int
+	body   bytes.Buffer
+}
+
+func (m *memo) Header() http.Header         { return m.header }
+func (m *memo) WriteHeader(status int)      { m.status = status }
+func (m *memo) Write(b []byte) (int, error) { return m.body.Write(b) }
 
 // safeHeaders keeps browsers from guessing types and from framing or caching what changes every moment.
 func safeHeaders(next http.Handler) http.Handler {

@@ -23,7 +23,7 @@ const exportPiece = 1 << 20
 // that no client takes it for one.
 func storeExport(s Store, patience time.Duration, ending context.Context) http.Handler {
 	one := make(chan struct{}, 1)
-	return http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if s == nil {
 			problem(w, http.StatusNotFound, "this broker has no store")
 			return
@@ -36,6 +36,7 @@ func storeExport(s Store, patience time.Duration, ending context.Context) http.H
 			problem(w, http.StatusServiceUnavailable, "another export is running: try again when it has ended")
 			return
 		}
+		lasting(r)
 		w.Header().Set("Content-Type", "application/octet-stream")
 		w.Header().Set("Trailer", LeftOutTrailer)
 		out := patientWriter{to: w, control: http.NewResponseController(w), patience: patience, ending: ending}
