@@ -56,6 +56,16 @@ var (
 	messagesIn       = desc("messages_received_total", "Messages received from producers.")
 	messagesOut      = desc("messages_delivered_total", "Messages sent to consumers, redelivered ones included.")
 	partial          = desc("partial_bytes", "Bytes of messages that have arrived in part.")
+	partialEvicted   = desc("partials_evicted_total", "Links detached to make room for other messages that arrive in part.")
+	handshakes       = desc("handshakes", "Connections whose peers haven't opened yet.")
+	handshakesOut    = desc("handshakes_evicted_total", "Connections cut off before they opened, to make room for others.")
+	handshakesLate   = desc("handshake_timeouts_total", "Connections cut off because they took too long to open.")
+	loginsFailed     = desc("logins_failed_total", "Logins refused: mechanism, user or password.")
+	inputBytes       = desc("input_buffer_bytes", "Bytes held for frames that are being read.")
+	inputEvicted     = desc("input_evicted_total", "Connections cut off because their frames didn't end and the room was needed.")
+	outputBytes      = desc("output_buffer_bytes", "Bytes encoded that peers haven't taken.")
+	outputEvicted    = desc("output_evicted_total", "Connections cut off because they didn't read and the room was needed.")
+	linkBytes        = desc("link_bytes", "Bytes that links are reckoned at, of a fifth of limits.memory.")
 
 	addresses    = desc("addresses", "Addresses.")
 	queues       = desc("queues", "Queues, subscriptions and temporary ones included.")
@@ -81,6 +91,7 @@ func (c *collector) Describe(ch chan<- *prometheus.Desc) {
 	for _, d := range []*prometheus.Desc{
 		buildInfo, ready, connections, connectionsTotal, refused, sessions, links, framesIn, framesOut, bytesIn, bytesOut,
 		protocolErrors, linksRefused, writeTimeouts, messagesIn, messagesOut, partial,
+		partialEvicted, handshakes, handshakesOut, handshakesLate, loginsFailed, inputBytes, inputEvicted, outputBytes, outputEvicted, linkBytes,
 		addresses, queues, consumers, messages, added, acknowledged, expired, killed, dropped, duplicates, unrouted,
 		transactions, transactionsDone, memoryUsed, memoryLimit, pressure,
 	} {
@@ -106,6 +117,16 @@ func (c *collector) Collect(ch chan<- prometheus.Metric) {
 	gauge(sessions, float64(wire.Sessions))
 	gauge(links, float64(wire.Links))
 	gauge(partial, float64(wire.PartialBytes))
+	gauge(handshakes, float64(wire.Handshakes))
+	gauge(inputBytes, float64(wire.InputBytes))
+	gauge(outputBytes, float64(wire.OutputBytes))
+	gauge(linkBytes, float64(wire.LinkBytes))
+	counter(partialEvicted, wire.PartialsEvicted)
+	counter(handshakesOut, wire.HandshakesEvicted)
+	counter(handshakesLate, wire.HandshakeTimeouts)
+	counter(loginsFailed, wire.LoginsFailed)
+	counter(inputEvicted, wire.InputsEvicted)
+	counter(outputEvicted, wire.OutputsEvicted)
 	counter(connectionsTotal, wire.ConnectionsTotal)
 	counter(refused, wire.ConnectionsRefused)
 	counter(framesIn, wire.FramesIn)

@@ -354,6 +354,12 @@ func (c *Conn) write(channel uint16, p interface{ Append([]byte) []byte }) {
 // Encoded returns the bytes that the next Output returns at least.
 func (c *Conn) Encoded() int { return len(c.out) }
 
+// Detaching returns how many links of all sessions only we have detached.
+func (c *Conn) Detaching() int { return c.detaching }
+
+// LimitOutput sets Config.OutputLimit from now on.
+func (c *Conn) LimitOutput(bytes int) { c.cfg.OutputLimit = bytes }
+
 // Queued returns the bytes of deliveries given to Send that aren't fully encoded.
 func (c *Conn) Queued() int { return c.queued }
 

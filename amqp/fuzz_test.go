@@ -107,7 +107,7 @@ type fuzzShell struct {
 func newFuzzShell(t testing.TB) *fuzzShell {
 	c := amqp.Defaults()
 	c.Server, c.ContainerID = true, "leto"
-	c.Mechanisms = []amqp.Mechanism{amqp.Anonymous(), amqp.Plain(func(string, string) bool { return true })}
+	c.Mechanisms = []amqp.Mechanism{amqp.Anonymous(), amqp.Plain(func(string, string) amqp.Verdict { return amqp.Known })}
 	now := time.Unix(1_700_000_000, 0)
 	return &fuzzShell{t: t, monitor: amqptest.NewMonitor(), conn: amqp.New(c, now), now: now}
 }

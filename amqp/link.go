@@ -134,7 +134,6 @@ func (s *Session) onAttach(p *codec.Attach) {
 	l.peerAttached(p)
 	if len(p.Name) > maxLinkName {
 		l.Refuse(Errorf(ConditionInvalidField, "attach: name of %d bytes exceeds %d", len(p.Name), maxLinkName))
-		l.Name = "" // it isn't kept until the peer's detach
 		return
 	}
 	if p.Role == codec.RoleSender && !p.InitialDeliveryCount.Set {
@@ -268,6 +267,7 @@ func (l *Link) Refuse(err *Error) {
 	}
 	l.sendAttach(t)
 	l.Detach(true, err)
+	l.Name = "" // it isn't kept until the peer's detach
 }
 
 func (s *Session) onDetach(p *codec.Detach) {

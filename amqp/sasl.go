@@ -23,6 +23,7 @@ type Step struct {
 	Challenge []byte
 	Done      bool
 	OK        bool
+	Later     bool // not OK now; the same response may be later
 	Identity  string
 	// Final is additional data of a successful outcome.
 	Final []byte
@@ -36,8 +37,9 @@ type Login struct {
 
 // SASL outcome codes [5.3.3.6].
 const (
-	saslOK   = 0
-	saslAuth = 1
+	saslOK      = 0
+	saslAuth    = 1
+	saslSysTemp = 4
 )
 
 type saslState struct {
@@ -117,6 +119,9 @@ func (c *Conn) saslStep(response []byte) {
 	switch {
 	case !step.Done:
 		c.writeSASL(&codec.SASLChallenge{Challenge: step.Challenge})
+	case step.Later:
+		c.writeSASL(&codec.SASLOutcome{Code: saslSysTemp})
+		c.die(Errorf(ConditionResourceLimitExceeded, "too many logins at once"))
 	case !step.OK:
 		c.refuseSASL("authentication failed")
 	default:

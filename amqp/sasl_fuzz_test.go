@@ -82,7 +82,15 @@ func newSASLPeer(t *testing.T, octets []byte) *saslPeer {
 	p.cfg.Server = !p.oneIn(3)
 	if p.cfg.Server {
 		p.cfg.RequireSASL = !p.oneIn(3)
-		for _, m := range []amqp.Mechanism{amqp.Plain(func(user, password string) bool { return user == "u" && password == "p" }), amqp.Anonymous(), asking{}} {
+		for _, m := range []amqp.Mechanism{amqp.Plain(func(user, password string) amqp.Verdict {
+			switch {
+			case user == "u" && password == "p":
+				return amqp.Known
+			case user == "busy":
+				return amqp.TryLater
+			}
+			return amqp.Refused
+		}), amqp.Anonymous(), asking{}} {
 			if !p.oneIn(5) {
 				p.cfg.Mechanisms = append(p.cfg.Mechanisms, watched{m, p})
 			}

@@ -19,10 +19,19 @@ func (anonymous) Step([]byte) Step   { return Step{Done: true, OK: true} }
 
 // Plain asks verify about a user and a password [RFC 4616]. verify runs on the
 // connection's owner and should take as long for an unknown user as for a wrong password.
-func Plain(verify func(user, password string) bool) Mechanism { return plain{verify} }
+func Plain(verify func(user, password string) Verdict) Mechanism { return plain{verify} }
+
+// Verdict is what is known of a user and a password.
+type Verdict uint8
+
+const (
+	Refused  Verdict = iota // unknown, or wrong
+	Known                   // right
+	TryLater                // not looked at: too many want to know
+)
 
 type plain struct {
-	verify func(user, password string) bool
+	verify func(user, password string) Verdict
 }
 
 func (plain) Name() codec.Symbol { return "PLAIN" }
@@ -34,7 +43,7 @@ func (p plain) Step(response []byte) Step {
 	if response == nil || !utf8.Valid(response) {
 		return Step{Done: true}
 	}
-	parts := bytes.Split(response, []byte{0})
+	parts := bytes.SplitN(response, []byte{0}, 4)
 	if len(parts) != 3 || len(parts[1]) == 0 {
 		return Step{Done: true}
 	}
@@ -42,8 +51,11 @@ func (p plain) Step(response []byte) Step {
 		return Step{Done: true}
 	}
 	user := string(parts[1])
-	if !p.verify(user, string(parts[2])) {
-		return Step{Done: true}
+	switch p.verify(user, string(parts[2])) {
+	case Known:
+		return Step{Done: true, OK: true, Identity: user}
+	case TryLater:
+		return Step{Done: true, Later: true}
 	}
-	return Step{Done: true, OK: true, Identity: user}
+	return Step{Done: true}
 }

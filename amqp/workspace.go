@@ -1,6 +1,10 @@
 package amqp
 
-import "github.com/letomq/leto/codec"
+import (
+	"unsafe"
+
+	"github.com/letomq/leto/codec"
+)
 
 // Workspace is the memory a machine works in and needs only while it does:
 // output, events, and what frames are decoded into and made in, so that none
@@ -25,6 +29,9 @@ const (
 	outputKept = 512 << 10
 	eventsKept = 64
 )
+
+// Size returns about how many bytes a workspace that was reclaimed holds.
+func (w *Workspace) Size() int { return cap(w.out) + cap(w.events)*int(unsafe.Sizeof(Event{})) }
 
 // Lent reports whether the machine has a workspace. Without one no other method
 // but Lend, Done and Opened may be called.

@@ -48,7 +48,7 @@ func TestReclaim(t *testing.T) {
 // TestPlain: what is no user never reaches verify.
 func TestPlain(t *testing.T) {
 	asked := 0
-	m := Plain(func(string, string) bool { asked++; return true })
+	m := Plain(func(string, string) Verdict { asked++; return Known })
 	for _, response := range []string{"", "\x00", "\x00\x00", "\x00\x00p", "a\x00\x00p", "u\x00p", "\x00u\x00p\x00", "\x00u\xff\x00p", "r\x00u\x00p"} {
 		if step := m.Start().Step([]byte(response)); !step.Done || step.OK || asked > 0 {
 			t.Errorf("%q is let in", response)

@@ -3,6 +3,7 @@ package engine
 import (
 	"fmt"
 	"strings"
+	"unicode"
 	"unicode/utf8"
 )
 
@@ -45,7 +46,7 @@ func validName(s string) bool {
 	if s == "" || len(s) > maxName || !utf8.ValidString(s) {
 		return false
 	}
-	return strings.IndexFunc(s, func(r rune) bool { return r < ' ' || r == 0x7f }) < 0
+	return strings.IndexFunc(s, unicode.IsControl) < 0
 }
 
 // reserved reports whether an address is never made on first use: the server's own nodes, and dynamic nodes.

@@ -59,8 +59,11 @@ func setting(c *amqp.Config, name, text string) error {
 			case "ANONYMOUS":
 				c.Mechanisms = append(c.Mechanisms, amqp.Anonymous())
 			case "PLAIN":
-				c.Mechanisms = append(c.Mechanisms, amqp.Plain(func(user, password string) bool {
-					return user == "guest" && password == Password
+				c.Mechanisms = append(c.Mechanisms, amqp.Plain(func(user, password string) amqp.Verdict {
+					if user == "guest" && password == Password {
+						return amqp.Known
+					}
+					return amqp.Refused
 				}))
 			case "STEPS":
 				c.Mechanisms = append(c.Mechanisms, steps{})

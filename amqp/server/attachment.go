@@ -4,6 +4,8 @@ import (
 	"maps"
 	"slices"
 
+	"github.com/rs/zerolog"
+
 	"github.com/letomq/leto/amqp"
 	"github.com/letomq/leto/codec"
 	"github.com/letomq/leto/engine"
@@ -21,6 +23,7 @@ type attachment struct {
 	control  *coordinator
 	node     *NodeLink
 
+	cost    int64  // bytes noted with the server, while it isn't gone
 	pending int    // publishes or settlements whose commit is awaited
 	then    func() // once pending is 0
 	gone    bool
@@ -63,8 +66,12 @@ func (c *connection) attached(ev *amqp.Event) {
 	c.links[a] = struct{}{}
 	a.join(l.Session())
 	c.server.count.links.Add(1)
+	a.cost = costOf(ev.Attach)
+	c.server.count.linkBytes.Add(a.cost)
 	if victim := c.server.names.claim(a); victim != nil {
-		c.note(c.server.cfg.Log.Info()).Str("link", l.Name).Str("container", a.key.container).Str("from", victim.conn.id).Msg("link taken over by a second attach")
+		c.report(zerolog.InfoLevel, "link taken over by a second attach", func(line *zerolog.Event) {
+			line.Str("link", brief(a.key.name)).Str("container", brief(a.key.container)).Str("from", victim.conn.id)
+		})
 		if victim.conn == c {
 			victim.stolen(engine.ClosingClean)
 		} else {
@@ -97,6 +104,8 @@ func (a *attachment) bind(at *codec.Attach) (amqp.Terms, *amqp.Error) {
 		err = amqp.Errorf(amqp.ConditionConnectionForced, "broker %s is shutting down", a.conn.server.cfg.Name)
 	case a.conn.server.linksFull():
 		err = amqp.Errorf(amqp.ConditionResourceLimitExceeded, "limit of %d links is reached", a.conn.server.cfg.MaxLinks)
+	case a.conn.server.linkBytesFull(costOf(at)):
+		err = amqp.Errorf(amqp.ConditionResourceLimitExceeded, "limit of %d bytes for links is reached", a.conn.server.cfg.MaxLinkBytes)
 	case at.Coordinator != nil:
 		err = a.bindCoordinator(at, &terms)
 	case a.link.Sender():
@@ -105,6 +114,31 @@ func (a *attachment) bind(at *codec.Attach) (amqp.Terms, *amqp.Error) {
 		err = a.bindProducer(at, &terms)
 	}
 	return terms, err
+}
+
+// chargeDetached notes the links that are gone but for the peer's detach. A peer that answers none is closed where
+// memory for links is short.
+func (c *connection) chargeDetached() {
+	now := c.machine.Detaching()
+	if now == c.unanswered {
+		return
+	}
+	grown := now - c.unanswered
+	c.unanswered = now
+	c.server.count.linkBytes.Add(int64(grown) * detachedCost)
+	if grown > 0 && now > detachedAtLeast && c.server.linkBytesFull(0) {
+		c.machine.Close(amqp.Errorf(amqp.ConditionResourceLimitExceeded, "limit of %d bytes for links is reached, and %d detaches aren't answered", c.server.cfg.MaxLinkBytes, now))
+		c.endLinks(engine.ClosingLost)
+	}
+}
+
+// costOf returns about how many bytes a link takes.
+func costOf(at *codec.Attach) int64 {
+	cost := linkCost + int64(len(at.Name))
+	if at.Source != nil && at.Source.Dynamic || at.Target != nil && at.Target.Dynamic {
+		cost += nodeCost
+	}
+	return cost
 }
 
 // release gives up what the link is attached to.
@@ -127,6 +161,7 @@ func (a *attachment) release(end func(*engine.Consumer)) {
 	}
 	a.conn.server.names.release(a)
 	a.conn.server.count.links.Add(-1)
+	a.conn.server.count.linkBytes.Add(-a.cost)
 	delete(a.conn.links, a)
 	a.leave()
 }

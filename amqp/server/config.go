@@ -33,8 +33,18 @@ type Config struct {
 	// MaxLinks limits the links of all connections together, and their sessions
 	// likewise; one more is refused. 0: no limit.
 	MaxLinks int64
+	// MaxHandshakes limits the connections whose peers haven't opened; one more
+	// has the oldest of them cut off. 0: no limit.
+	MaxHandshakes int
+	// MaxLinkBytes limits what links take together, each linkCost and its name; one
+	// more is refused. 0: no limit.
+	MaxLinkBytes int64
 	// MaxPartialBytes limits the bytes of all messages that have arrived in part.
 	MaxPartialBytes int64
+	// MaxInputBytes limits what all connections have for frames that are being
+	// read, and MaxOutputBytes what they hold for peers that don't read; beyond it
+	// those are cut off who hold for longest.
+	MaxInputBytes, MaxOutputBytes int64
 	// HandshakeTimeout limits the time from accept to open.
 	HandshakeTimeout time.Duration
 	// TransactionTimeout is how long a transaction may take before it is rolled back; 0: for ever.
@@ -58,7 +68,10 @@ func Defaults() Config {
 		LinkCredit:       1000,
 		LinkCreditBytes:  4 << 20,
 		MaxConnections:   10_000,
+		MaxHandshakes:    1000,
 		MaxPartialBytes:  128 << 20,
+		MaxInputBytes:    32 << 20,
+		MaxOutputBytes:   32 << 20,
 		HandshakeTimeout: 10 * time.Second,
 		WriteTimeout:     30 * time.Second,
 
@@ -76,7 +89,7 @@ type ListenerOptions struct {
 	// RequireSASL refuses a bare AMQP header.
 	RequireSASL bool
 	// Verify decides over user and password for SASL PLAIN; nil: PLAIN isn't offered.
-	Verify func(user, password string) bool
+	Verify func(user, password string) amqp.Verdict
 }
 
 func (o ListenerOptions) mechanisms() []amqp.Mechanism {
@@ -106,9 +119,6 @@ const (
 	// system call fetch hundreds of small messages.
 	readBufferMin = 1 << 10
 	readBufferMax = 64 << 10
-	// inputPause is how many bytes of answers a peer may leave unread before
-	// its input is left unread too.
-	inputPause = 1 << 20
 	// mailboxPause is how many deliveries may wait for a writer that waits for
 	// the peer, until the peer's input is left unread: many links together may
 	// have more, and links that come and go leave theirs behind.
@@ -116,6 +126,17 @@ const (
 	// quietTimeout is how long a connection may be silent until its reader
 	// gives a large buffer back.
 	quietTimeout = 2 * time.Second
+	// linkCost is what a link takes beside its name, and nodeCost a dynamic node
+	// beside its link, in bytes.
+	linkCost = 2 << 10
+	nodeCost = 2 << 10
+	// detachedCost is what a link takes that only we have detached, and
+	// detachedAtLeast how many of them any connection may have.
+	detachedCost    = 512
+	detachedAtLeast = 64
+	// refusedSessions is how many sessions beyond the limit end; one more, and
+	// the connection does: what has ended stays until the peer answers.
+	refusedSessions = 16
 	// maxContainerID bounds a peer's container-id, in bytes.
 	maxContainerID = 1 << 10
 	// writePiece is how much a peer has to read within the write time-out.

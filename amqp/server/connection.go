@@ -1,6 +1,7 @@
 package server
 
 import (
+	"container/list"
 	"errors"
 	"io"
 	"net"
@@ -27,6 +28,9 @@ type connection struct {
 
 	// refused: over the connection limit, to be told so.
 	refused bool
+	// handshake and evicted are the server's handshakes'.
+	handshake *list.Element
+	evicted   bool
 
 	guard               sync.Mutex
 	machine             *amqp.Conn
@@ -44,8 +48,18 @@ type connection struct {
 	ended               bool // its links are closed for good
 	cause               error
 	framesIn, framesOut uint64 // already counted
+	writing             int    // bytes given to the socket and not taken yet
+	unanswered          int    // links noted with the server that the peer hasn't detached
+	refusals            int    // sessions that were refused
+	outputHeld          int64  // bytes noted with the server's outputs
+	hasOpened           bool   // the peer has
 
 	inputDue time.Time // the reader's: deadline of its reads
+
+	// The server's inputs':
+	inputHeld int64 // bytes of the reader's buffer beyond the least
+	inputGone bool  // they aren't counted any more
+	begun     *list.Element
 
 	heard        atomic.Bool   // the peer has said something: the writer runs
 	writingSince atomic.Int64  // unix nanoseconds; 0: no write is under way
@@ -73,6 +87,18 @@ func (c *connection) note(line *zerolog.Event) *zerolog.Event {
 	return line.Str("conn", c.id).Stringer("peer", c.socket.RemoteAddr())
 }
 
+// report writes a line that the peer has brought about, unless there have been many like it; more adds to it.
+func (c *connection) report(level zerolog.Level, message string, more func(*zerolog.Event)) {
+	line := c.server.told.line(c.server.cfg.Now(), level, message)
+	if line == nil {
+		return
+	}
+	if more != nil {
+		more(line)
+	}
+	c.note(line).Msg(message)
+}
+
 // readLoop feeds the machine until the socket or the connection ends. The
 // writer is started with the first bytes: a peer that says nothing costs little.
 func (c *connection) readLoop() {
@@ -81,6 +107,9 @@ func (c *connection) readLoop() {
 	_ = c.socket.SetReadDeadline(time.Now().Add(c.server.cfg.HandshakeTimeout)) // sockets know no other clock
 	w, err := c.socket.Read(buf)
 	if w == 0 {
+		if errors.Is(err, os.ErrDeadlineExceeded) {
+			c.server.count.handshakeTimeouts.Add(1)
+		}
 		c.socket.Close()
 		c.server.forget(c)
 		c.note(c.server.cfg.Log.Debug()).Err(err).Msg("connection ended before it said anything")
@@ -90,6 +119,8 @@ func (c *connection) readLoop() {
 	c.heard.Store(true)
 	c.server.wg.Go(c.writeLoop)
 	n, r, small := w, 0, 0
+	begun := false // the frame at the front needs the buffer
+	defer c.server.inputs.release(c)
 	for {
 		if n > 0 {
 			c.server.count.bytesIn.Add(uint64(n))
@@ -98,19 +129,26 @@ func (c *connection) readLoop() {
 				return
 			}
 			r += used
-			full := w == len(buf)
+			if used > 0 && begun {
+				begun = false
+				c.server.inputs.ended(c)
+			}
+			full, needed := w == len(buf), want > len(buf)
 			switch {
-			case full && len(buf) < max(readBufferMax, want):
+			case full && len(buf) < max(readBufferMax, want) && (needed || c.server.inputs.ample()):
 				// Larger frames than the buffer, or more in the socket than it holds. What
 				// a frame only says of its size takes no memory: half of it has come.
 				bigger := make([]byte, min(2*len(buf), max(readBufferMax, want)))
+				c.server.inputs.resize(c, len(bigger)-len(buf), needed)
+				begun = begun || needed
 				w = copy(bigger, buf[r:w])
 				buf, r, small = bigger, 0, 0
 			case r > 0:
 				w = copy(buf, buf[r:w])
 				r = 0
 				if w == 0 && n < len(buf)/8 && len(buf) > readBufferMin {
-					if small++; small > 64 {
+					if small++; small > 64 || !c.server.inputs.ample() {
+						c.server.inputs.resize(c, -len(buf)/2, false)
 						buf, small = make([]byte, len(buf)/2), 0
 					}
 				}
@@ -127,6 +165,7 @@ func (c *connection) readLoop() {
 		w += n
 		if n == 0 && errors.Is(err, os.ErrDeadlineExceeded) && c.becalmed() {
 			if fits := max(2*w, readBufferMin); fits < len(buf) {
+				c.server.inputs.resize(c, fits-len(buf), false)
 				smaller := make([]byte, fits)
 				copy(smaller, buf[:w])
 				buf, small = smaller, 0
@@ -173,15 +212,25 @@ func (c *connection) becalmed() bool {
 func (c *connection) feed(b []byte) (used, want int, done bool) {
 	now := c.server.cfg.Now()
 	c.enter()
-	for {
-		n, ev := c.machine.Next(now, b[used:])
+	for seen := min(len(b), inputQuantum); ; {
+		n, ev := c.machine.Next(now, b[used:seen])
 		used += n
-		if ev == nil {
-			break
+		switch {
+		case ev != nil:
+			c.handle(now, ev)
+			continue
+		case seen < len(b) && !c.machine.Done():
+			if c.machine.Encoded() > c.pause() && !c.awaitRoom() {
+				c.guard.Unlock()
+				return used, 0, true
+			}
+			seen = min(len(b), seen+inputQuantum)
+			continue
 		}
-		c.handle(now, ev)
+		break
 	}
 	c.settleDirty()
+	c.chargeDetached()
 	done = c.machine.Done()
 	if done {
 		c.endLinks(engine.ClosingLost)
@@ -189,23 +238,38 @@ func (c *connection) feed(b []byte) (used, want int, done bool) {
 		c.schedule(now)
 	}
 	want = c.machine.Want(b[used:])
+	c.chargeOutput()
 	poke := done || c.machine.HasOutput()
-	over := c.machine.Encoded() > inputPause || c.mail.full()
+	if !done && (c.machine.Encoded() > c.pause() || c.mail.full()) {
+		done = !c.awaitRoom()
+	}
 	c.guard.Unlock()
 	if poke {
 		c.mail.poke()
 	}
-	for over && !done {
+	return used, want, done
+}
+
+// awaitRoom waits, without the guard, while the peer leaves our answers unread; false: for ever. Settlements are
+// handed over before, since what they say must not wait.
+func (c *connection) awaitRoom() bool {
+	c.settleDirty()
+	c.chargeOutput()
+	for c.machine.Lent() && c.machine.Encoded() > c.pause() || c.mail.full() {
+		c.guard.Unlock()
+		c.mail.poke()
+		alive := true
 		select {
 		case <-c.room:
 		case <-c.dead:
-			return used, want, true
+			alive = false
 		}
-		c.guard.Lock()
-		over = c.machine.Lent() && c.machine.Encoded() > inputPause || c.mail.full()
-		c.guard.Unlock()
+		c.enter()
+		if !alive {
+			return false
+		}
 	}
-	return used, want, done
+	return true
 }
 
 // readFailed: the peer is gone, or has shut its side down.
@@ -273,6 +337,9 @@ func (c *connection) tick() {
 	c.enter()
 	defer c.guard.Unlock()
 	c.schedule(c.server.cfg.Now())
+	if c.machine.Done() && !c.hasOpened {
+		c.server.count.handshakeTimeouts.Add(1)
+	}
 	c.pollEvents()
 }
 
@@ -301,7 +368,10 @@ func (c *connection) turn(now time.Time, mail *letters) []byte {
 		c.signalRoom()
 	}
 	spare := c.server.buffers.get()
+	c.machine.LimitOutput(c.ahead())
 	out := c.machine.Output(now, spare)
+	c.writing = len(out)
+	c.chargeOutput()
 	c.topUp()
 	c.countFrames()
 	if len(out) == 0 {
@@ -368,11 +438,15 @@ func (c *connection) finish(lost bool) {
 	<-c.readDone
 	c.enter()
 	c.endLinks(engine.ClosingLost)
+	c.server.outputs.bytes.Add(-c.outputHeld)
+	c.outputHeld = 0
+	c.server.count.linkBytes.Add(-int64(c.unanswered) * detachedCost)
+	c.unanswered = 0
 	cause := c.cause
 	c.guard.Unlock()
 	c.server.broker.Disconnected(c.id)
 	if cause != nil {
-		c.note(c.server.cfg.Log.Info()).Err(cause).Msg("connection ended")
+		c.report(zerolog.InfoLevel, "connection ended", func(line *zerolog.Event) { line.Str("error", brief(cause.Error())) })
 	} else {
 		c.note(c.server.cfg.Log.Debug()).Msg("connection ended")
 	}

@@ -3,6 +3,8 @@ package server
 import (
 	"time"
 
+	"github.com/rs/zerolog"
+
 	"github.com/letomq/leto/amqp"
 	"github.com/letomq/leto/engine"
 )
@@ -57,8 +59,13 @@ func (c *connection) handle(now time.Time, ev *amqp.Event) {
 		if !c.ended {
 			c.sessions++
 			if n := c.server.count.sessions.Add(1); c.server.cfg.MaxLinks > 0 && n > c.server.cfg.MaxLinks {
-				ev.Session.End(amqp.Errorf(amqp.ConditionResourceLimitExceeded, "limit of %d sessions is reached", c.server.cfg.MaxLinks))
+				err := amqp.Errorf(amqp.ConditionResourceLimitExceeded, "limit of %d sessions is reached", c.server.cfg.MaxLinks)
+				ev.Session.End(err)
 				c.endSession(ev.Session, false)
+				if c.refusals++; c.refusals > refusedSessions {
+					c.machine.Close(err)
+					c.endLinks(engine.ClosingLost)
+				}
 			}
 		}
 	case amqp.EventEnded:
@@ -78,6 +85,9 @@ func (c *connection) handle(now time.Time, ev *amqp.Event) {
 		after(waiting, func() { c.machine.Close(nil) })
 	case amqp.EventFailed:
 		c.failed("connection", ev)
+		if ev.Err.Condition == amqp.ConditionUnauthorizedAccess && !c.hasOpened {
+			c.server.count.loginsFailed.Add(1)
+		}
 		c.cause = ev.Err
 		c.nextTick = c.machine.Tick(now) // the peer's close is due sooner than anything before
 		c.endLinks(engine.ClosingLost)
@@ -87,6 +97,8 @@ func (c *connection) handle(now time.Time, ev *amqp.Event) {
 // opened answers the peer's open.
 func (c *connection) opened() {
 	c.nextTick = time.Time{} // the peer's idle time-out is known now
+	c.hasOpened = true
+	c.server.opened(c)
 	if c.refused {
 		c.server.count.connectionsRefused.Add(1)
 		c.machine.Refuse(amqp.Errorf(amqp.ConditionResourceLimitExceeded, "limit of %d connections is reached", c.server.cfg.MaxConnections))
@@ -133,7 +145,7 @@ func (c *connection) endSession(s *amqp.Session, answer bool) {
 
 func (c *connection) failed(scope string, ev *amqp.Event) {
 	c.server.count.protocolErrors.Add(1)
-	c.note(c.server.cfg.Log.Info()).Str("scope", scope).Err(ev.Err).Msg("peer's fault")
+	c.report(zerolog.InfoLevel, "peer's fault", func(line *zerolog.Event) { line.Str("scope", scope).Str("error", brief(ev.Err.Error())) })
 }
 
 // open acts on letters, under the guard.

@@ -159,6 +159,7 @@ func (p *incoming) evicted() {
 }
 
 func (p *incoming) failEvicted() {
+	p.conn.server.count.partialsEvicted.Add(1)
 	p.link.Fail(amqp.Errorf(amqp.ConditionResourceLimitExceeded,
 		"messages that have arrived in part take %d bytes, and this one began longest ago", p.conn.server.cfg.MaxPartialBytes))
 }

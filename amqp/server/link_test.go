@@ -144,7 +144,7 @@ func TestIdentityMatrix(t *testing.T) {
 
 func TestLinksAreNotStolenAcrossUsers(t *testing.T) {
 	r := start(t, func(_ *Config, o *ListenerOptions, _ *engineOptions) {
-		o.Verify = func(user, password string) bool { return user == password }
+		o.Verify = known(func(user, password string) bool { return user == password })
 	})
 	a := r.connect()
 	a.login("alice", "alice")

@@ -3,6 +3,8 @@ package server
 import (
 	"time"
 
+	"github.com/rs/zerolog"
+
 	"github.com/letomq/leto/amqp"
 	"github.com/letomq/leto/codec"
 	"github.com/letomq/leto/engine"
@@ -358,7 +360,9 @@ func (o *outgoing) send(now time.Time, d *engine.Delivery) {
 	if len(d.Annotations) > 0 {
 		head, rest, err := annotate(m.Payload, d.Annotations)
 		if err != nil {
-			o.conn.note(o.conn.server.cfg.Log.Error()).Err(err).Str("queue", o.consumer.Queue()).Uint64("number", d.Number).Msg("annotations of a message can't be merged")
+			o.conn.report(zerolog.ErrorLevel, "annotations of a message can't be merged", func(line *zerolog.Event) {
+				line.Err(err).Str("queue", o.consumer.Queue()).Uint64("number", d.Number)
+			})
 		} else {
 			out.Head, out.Body = head, rest
 		}
@@ -380,8 +384,9 @@ func (o *outgoing) send(now time.Time, d *engine.Delivery) {
 
 // tooLarge hands a message back that the peer has said it can't take: others may.
 func (o *outgoing) tooLarge(d *engine.Delivery, size uint64) {
-	o.conn.note(o.conn.server.cfg.Log.Warn()).Str("queue", o.consumer.Queue()).Uint64("number", d.Number).Uint64("bytes", size).
-		Uint64("max", o.link.PeerMaxMessage()).Msg("message is larger than the consumer takes; left for others")
+	o.conn.report(zerolog.WarnLevel, "message is larger than the consumer takes; left for others", func(line *zerolog.Event) {
+		line.Str("queue", o.consumer.Queue()).Uint64("number", d.Number).Uint64("bytes", size).Uint64("max", o.link.PeerMaxMessage())
+	})
 	if o.browsing {
 		return
 	}

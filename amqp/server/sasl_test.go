@@ -3,6 +3,7 @@ package server
 import (
 	"testing"
 
+	"github.com/letomq/leto/amqp"
 	"github.com/letomq/leto/codec"
 )
 
@@ -44,7 +45,7 @@ func (p *peer) login(user, password string) {
 func secured(_ *Config, o *ListenerOptions, _ *engineOptions) {
 	o.AllowAnonymous = false
 	o.RequireSASL = true
-	o.Verify = func(user, password string) bool { return user == "u" && password == "p" }
+	o.Verify = known(func(user, password string) bool { return user == "u" && password == "p" })
 }
 
 func TestPlain(t *testing.T) {
@@ -108,4 +109,14 @@ func TestCase079_AnonymousAlone(t *testing.T) {
 		t.Errorf("outcome is %d", o.Code)
 	}
 	p.open(codec.Open{ContainerID: "c", MaxFrameSize: 65536})
+}
+
+// known is a Verify for whom a function knows.
+func known(ok func(user, password string) bool) func(user, password string) amqp.Verdict {
+	return func(user, password string) amqp.Verdict {
+		if ok(user, password) {
+			return amqp.Known
+		}
+		return amqp.Refused
+	}
 }

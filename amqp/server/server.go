@@ -4,9 +4,12 @@ import (
 	"context"
 	"crypto/rand"
 	"errors"
+	"hash/maphash"
 	"net"
 	"sync"
 	"time"
+
+	"github.com/rs/zerolog"
 
 	"github.com/letomq/leto/amqp"
 	"github.com/letomq/leto/codec"
@@ -19,7 +22,10 @@ type Server struct {
 	cfg        Config
 	broker     *engine.Broker
 	count      counters
+	told       peerLog
 	partials   partials
+	inputs     inputs
+	outputs    outputs
 	names      registry
 	nodes      nodes
 	buffers    pool[[]byte]
@@ -28,6 +34,7 @@ type Server struct {
 	mu          sync.Mutex
 	connections map[*connection]struct{}
 	refusing    int // of them, those over the limit
+	handshakes  handshakes
 	listeners   map[net.Listener]struct{}
 	closed      bool
 	serial      uint64
@@ -46,9 +53,17 @@ func New(cfg Config, broker *engine.Broker) *Server {
 		listeners:   make(map[net.Listener]struct{}),
 		stop:        make(chan struct{}),
 	}
+	s.told.log = cfg.Log
+	s.names.seed = maphash.MakeSeed()
 	s.partials.limit = cfg.MaxPartialBytes
+	s.handshakes.max = cfg.MaxHandshakes
+	s.inputs.limit = max(cfg.MaxInputBytes, 2*int64(cfg.MaxFrameSize)) // one frame and more of the largest
+	s.outputs.limit = cfg.MaxOutputBytes
+	s.outputs.crowded = make(chan struct{}, 1)
 	s.buffers.make = func() []byte { return make([]byte, 0, bufferInitial) }
+	s.buffers.large = func(b []byte) bool { return cap(b) > largeSize }
 	s.workspaces.make = func() *amqp.Workspace { return new(amqp.Workspace) }
+	s.workspaces.large = func(w *amqp.Workspace) bool { return w.Size() > largeSize }
 	s.relief = broker.OnRelief(s.relieved)
 	s.wg.Go(s.watchWrites)
 	return s
@@ -112,7 +127,14 @@ func (s *Server) accept(socket net.Conn, m amqp.Config) {
 	s.serial++
 	_, _ = rand.Read(m.TagPrefix[:]) // never fails: crypto/rand
 	c := newConnection(s, socket, m, s.serial)
-	c.refused = s.cfg.MaxConnections > 0 && len(s.connections)-s.refusing >= s.cfg.MaxConnections
+	c.refused = s.cfg.MaxConnections > 0 && len(s.connections)-s.refusing-s.handshakes.leaving >= s.cfg.MaxConnections
+	if c.refused || s.handshakes.full() {
+		if victim := s.handshakes.evict(); victim != nil {
+			c.refused = false
+			s.count.handshakesEvicted.Add(1)
+			defer victim.socket.Close()
+		}
+	}
 	if c.refused && s.refusing >= refusalsAtOnce {
 		// Not even a refusal is affordable.
 		s.mu.Unlock()
@@ -123,6 +145,8 @@ func (s *Server) accept(socket net.Conn, m amqp.Config) {
 	s.connections[c] = struct{}{}
 	if c.refused {
 		s.refusing++
+	} else {
+		s.handshakes.add(c)
 	}
 	s.count.connections.Add(1)
 	s.count.connectionsTotal.Add(1)
@@ -139,6 +163,10 @@ func (s *Server) forget(c *connection) {
 	if c.refused {
 		s.refusing--
 	}
+	if c.evicted {
+		s.handshakes.leaving--
+	}
+	s.handshakes.remove(c)
 	s.mu.Unlock()
 	s.count.connections.Add(-1)
 }
@@ -159,6 +187,10 @@ func (s *Server) linksFull() bool {
 	return s.cfg.MaxLinks > 0 && s.count.links.Load() >= s.cfg.MaxLinks
 }
 
+func (s *Server) linkBytesFull(more int64) bool {
+	return s.cfg.MaxLinkBytes > 0 && s.count.linkBytes.Load()+more > s.cfg.MaxLinkBytes
+}
+
 // relieved has producers that wait for credit looked at again.
 func (s *Server) relieved() {
 	s.each(func(c *connection) { c.mail.notify(notice{kind: noticeRelief}) })
@@ -172,23 +204,26 @@ func (s *Server) watchWrites() {
 		select {
 		case <-s.stop:
 			return
+		case <-s.outputs.crowded:
 		case <-ticker.C:
 		}
 		now := s.cfg.Now()
 		s.each(func(c *connection) {
 			if since := c.writingSince.Load(); since != 0 && now.UnixNano()-since > int64(s.cfg.WriteTimeout) {
 				s.count.writeTimeouts.Add(1)
-				c.note(c.server.cfg.Log.Warn()).Msg("peer doesn't read: connection cut off")
+				c.report(zerolog.WarnLevel, "peer doesn't read: connection cut off", nil)
 				c.socket.Close()
 			}
 		})
+		s.makeRoom(now)
+		s.told.flushAll(now, false)
 	}
 }
 
 // Shutdown stops accepting, closes every connection with
 // amqp:connection:forced behind what was decided, and waits for them; when ctx
 // ends first, the sockets are closed.
-func (s *Server) Shutdown(ctx context.Context) error {
+func (s *Server) Shutdown(ctx context.Context) (err error) {
 	s.mu.Lock()
 	if s.closed {
 		s.mu.Unlock()
@@ -211,12 +246,13 @@ func (s *Server) Shutdown(ctx context.Context) error {
 	go func() { s.wg.Wait(); close(done) }()
 	select {
 	case <-done:
-		return nil
 	case <-ctx.Done():
 		s.each(func(c *connection) { c.socket.Close() })
 		<-done
-		return ctx.Err()
+		err = ctx.Err()
 	}
+	s.told.flushAll(s.cfg.Now(), true)
+	return err
 }
 
 // machineConfig is the protocol machine's view of the configuration.

@@ -2,13 +2,17 @@ package main
 
 import (
 	"bufio"
+	"crypto/hmac"
 	"crypto/rand"
+	"crypto/sha256"
 	"fmt"
 	"os"
 	"strings"
 	"sync"
 
 	"golang.org/x/crypto/bcrypt"
+
+	"github.com/letomq/leto/amqp"
 )
 
 // users are the names and password hashes of auth.users-file: lines NAME:BCRYPT-HASH, as htpasswd
@@ -18,6 +22,11 @@ type users struct {
 	hashes map[string][]byte
 	decoy  []byte // checked for unknown names, so that they take as long as known ones
 	turn   sync.Mutex
+	line   chan struct{} // those who wait for it, and who has it
+
+	seenMu sync.Mutex
+	seed   [32]byte
+	seen   map[[32]byte]struct{} // fingerprints of what was right before
 }
 
 const (
@@ -25,6 +34,11 @@ const (
 	// maxCost bounds what one login attempt may cost this process: bcrypt takes 50 ms at 10 and
 	// doubles with every step.
 	maxCost = 14
+	// maxWaiting is how many logins wait for their check: a second's worth, and few enough that guesses don't go
+	// on being checked when those who guess are gone.
+	maxWaiting = 16
+	// maxSeen is how many logins that were right are remembered.
+	maxSeen = 10_000
 )
 
 // readUsers reads a users file. Errors name file and line.
@@ -34,7 +48,8 @@ func readUsers(path string) (*users, error) {
 		return nil, fmt.Errorf("users file: %w", err)
 	}
 	defer file.Close()
-	u := &users{hashes: map[string][]byte{}}
+	u := &users{hashes: map[string][]byte{}, line: make(chan struct{}, maxWaiting), seen: map[[32]byte]struct{}{}}
+	_, _ = rand.Read(u.seed[:]) // never fails: crypto/rand
 	lines := bufio.NewScanner(file)
 	cost := bcrypt.MinCost
 	for number := 1; lines.Scan(); number++ {
@@ -75,9 +90,46 @@ func readUsers(path string) (*users, error) {
 	return u, nil
 }
 
-// verify reports whether the password is the user's. One check runs at a time: guessing gets one
-// processor, and connections that are open keep the others.
-func (u *users) verify(name, password string) bool {
+// verify says whether the password is the user's. One check runs at a time: guessing gets one processor, and
+// connections that are open keep the others. Where too many wait, nothing is checked. What was right before is known
+// at once, so that guesses don't keep clients out that come back.
+func (u *users) verify(name, password string) amqp.Verdict {
+	mark := u.fingerprint(name, password)
+	u.seenMu.Lock()
+	_, seen := u.seen[mark]
+	u.seenMu.Unlock()
+	if seen {
+		return amqp.Known
+	}
+	select {
+	case u.line <- struct{}{}:
+		defer func() { <-u.line }()
+	default:
+		return amqp.TryLater
+	}
+	if !u.check(name, password) {
+		return amqp.Refused
+	}
+	u.seenMu.Lock()
+	defer u.seenMu.Unlock()
+	if len(u.seen) >= maxSeen {
+		clear(u.seen)
+	}
+	u.seen[mark] = struct{}{}
+	return amqp.Known
+}
+
+// fingerprint is what is remembered of a login: nothing that says what the password is to whoever doesn't know the seed.
+func (u *users) fingerprint(name, password string) (mark [32]byte) {
+	h := hmac.New(sha256.New, u.seed[:])
+	h.Write([]byte(name)) // a hash takes everything
+	h.Write([]byte{0})    // is in neither: SASL PLAIN separates them so
+	h.Write([]byte(password))
+	h.Sum(mark[:0])
+	return mark
+}
+
+func (u *users) check(name, password string) bool {
 	hash, known := u.hashes[name]
 	if !known {
 		hash = u.decoy

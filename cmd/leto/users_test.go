@@ -1,6 +1,8 @@
 package main
 
 import (
+	"github.com/letomq/leto/amqp"
+
 	"os"
 	"path/filepath"
 	"strings"
@@ -41,9 +43,24 @@ func TestUsers(t *testing.T) {
 		{"ann", "other", false}, {"ann", "", false}, {"eve", "secret", false}, {"", "", false},
 		{"ann", strings.Repeat("x", 73), false},
 	} {
-		if got := u.verify(c.name, c.password); got != c.want {
-			t.Errorf("%q with %q: %t", c.name, c.password, got)
+		for range 2 { // what was right is remembered
+			if got := u.verify(c.name, c.password); (got == amqp.Known) != c.want {
+				t.Errorf("%q with %q: %v", c.name, c.password, got)
+			}
 		}
+	}
+	if len(u.seen) != 2 {
+		t.Errorf("%d logins remembered", len(u.seen))
+	}
+	// With as many waiting as may, those who were right before get in, and others are told to come again.
+	for range maxWaiting {
+		u.line <- struct{}{}
+	}
+	if got := u.verify("ann", "secret"); got != amqp.Known {
+		t.Errorf("right before: %v", got)
+	}
+	if got := u.verify("ann", "other"); got != amqp.TryLater {
+		t.Errorf("one too many: %v", got)
 	}
 }
 

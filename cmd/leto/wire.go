@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/letomq/leto/admin"
+	"github.com/letomq/leto/amqp"
 	"github.com/letomq/leto/amqp/server"
 	"github.com/letomq/leto/cmd/leto/config"
 	"github.com/letomq/leto/engine"
@@ -121,8 +122,15 @@ func (n *node) declare(a config.Address) error {
 	return nil
 }
 
-// bytesPerLink is the memory that there has to be for each link: some 700 bytes, its name, and what waits on it.
-const bytesPerLink = 4 << 10
+// Shares of limits.memory that are for what isn't messages.
+const (
+	// bytesPerSession is the memory that there has to be for each session, whose own size is some 700 bytes.
+	bytesPerSession = 4 << 10
+	// linkShare is for links, sender and receiver alike: 2 KiB each and what its name takes.
+	linkShare = 5
+	// bufferShare is for frames that are being read, and again for what peers don't read.
+	bufferShare = 8
+)
 
 func (n *node) serverConfig() server.Config {
 	c := server.Defaults()
@@ -136,7 +144,11 @@ func (n *node) serverConfig() server.Config {
 	c.LinkCreditBytes = int64(n.opts.AMQP.LinkCreditBytes)
 	c.TransactionTimeout = time.Duration(n.opts.AMQP.TransactionTimeout)
 	c.MaxConnections = n.opts.Limits.Connections
-	c.MaxLinks = int64(n.opts.Limits.Memory) / bytesPerLink
+	c.MaxHandshakes = n.opts.Limits.Handshakes
+	c.MaxLinks = int64(n.opts.Limits.Memory) / bytesPerSession
+	c.MaxLinkBytes = int64(n.opts.Limits.Memory) / linkShare
+	c.MaxInputBytes = int64(n.opts.Limits.Memory) / bufferShare
+	c.MaxOutputBytes = int64(n.opts.Limits.Memory) / bufferShare
 	// Messages that arrived in part are memory too; half of it leaves the other half for whole ones.
 	// A larger message could never arrive, and peers are better told so when they attach.
 	c.MaxPartialBytes = int64(n.opts.Limits.Memory) / 2
@@ -151,7 +163,7 @@ func (n *node) listenerOptions(l config.Listener) server.ListenerOptions {
 }
 
 // verify is nil where nobody is known.
-func (n *node) verify() func(user, password string) bool {
+func (n *node) verify() func(user, password string) amqp.Verdict {
 	if n.users == nil {
 		return nil
 	}
@@ -180,7 +192,9 @@ func (n *node) adminOptions() admin.Options {
 	}
 	// The same rule as for a listener that says nothing of its own.
 	if !n.opts.AnonymousOn(config.Listener{}) {
-		o.Verify = n.verify()
+		if check := n.verify(); check != nil {
+			o.Verify = func(user, password string) bool { return check(user, password) == amqp.Known }
+		}
 	}
 	return o
 }

@@ -124,7 +124,7 @@ func TestConnections(t *testing.T) {
 }
 
 func TestUnauthenticated(t *testing.T) {
-	b := harness.Start(t)
+	b := harness.Start(t, "--set", "limits.handshakes=3000")
 	growth(t, b, connections, "connection that has said nothing", aimUnauthenticated, func() {
 		for range connections {
 			c, err := net.Dial("tcp", b.AMQP)

@@ -204,7 +204,7 @@ http:      off
 amqp:      { max-frame-size: 128KiB, max-message-size: 1GiB, channel-max: 10, handle-max: 20, idle-timeout: 0s, link-credit: 5, link-credit-bytes: 1MiB, transaction-timeout: 2m }
 auth:      { anonymous: false, users-file: users }
 store:     { sync: never, apply-max: 8MiB }
-limits:    { memory: 512MB, disk-free: 2GiB, connections: 5, queues: 6 }
+limits:    { memory: 512MB, disk-free: 2GiB, connections: 5, handshakes: 30, queues: 6 }
 address-settings:
   - match: "#"
     dead-letter-address: dead
@@ -227,7 +227,7 @@ addresses:
 		AMQP:      AMQP{128 << 10, 1 << 30, 10, 20, 0, 5, 1 << 20, Duration(2 * time.Minute)},
 		Auth:      Auth{ptr(false), "users"},
 		Store:     Store{SyncNever, 8 << 20},
-		Limits:    Limits{512_000_000, 2 << 30, 5, 6},
+		Limits:    Limits{512_000_000, 2 << 30, 5, 30, 6},
 		AddressSettings: []AddressSettings{
 			{Match: "#", DeadLetterAddress: ptr("dead"), RejectPolicy: ptr(RejectRedeliver), CountOnLoss: ptr(false)},
 			{Match: "orders.#", MaxDeliveryAttempts: ptr(-1), DefaultQueueRouting: ptr(Multicast)},

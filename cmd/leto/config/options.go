@@ -99,6 +99,7 @@ type Limits struct {
 	Memory      Bytes `key:"memory"`
 	DiskFree    Bytes `key:"disk-free"` // free on the device below which durable messages are refused
 	Connections int   `key:"connections"`
+	Handshakes  int   `key:"handshakes"` // connections whose peers haven't opened
 	Queues      int   `key:"queues"`
 }
 
@@ -180,7 +181,7 @@ func Defaults() Options {
 			TransactionTimeout: Duration(300 * time.Second),
 		},
 		Store:  Store{Sync: SyncAlways, ApplyMax: 32 << 20},
-		Limits: Limits{Memory: 256 << 20, DiskFree: 1 << 30, Connections: 10_000, Queues: 100_000},
+		Limits: Limits{Memory: 256 << 20, DiskFree: 1 << 30, Connections: 10_000, Handshakes: 1000, Queues: 100_000},
 	}
 }
 
@@ -219,6 +220,7 @@ func (o *Options) Validate() []Problem {
 	between("limits.disk-free", int64(o.Limits.DiskFree), 192<<20, math.MaxInt64, " bytes")
 	between("store.apply-max", int64(o.Store.ApplyMax), 1<<20, 1<<30, " bytes")
 	between("limits.connections", int64(o.Limits.Connections), 1, 1_000_000, "")
+	between("limits.handshakes", int64(o.Limits.Handshakes), 16, 1_000_000, "")
 	between("limits.queues", int64(o.Limits.Queues), 1, 10_000_000, "")
 
 	if len(o.Listeners) == 0 {
