@@ -135,7 +135,7 @@ var scenarios = []scenario{
 	},
 	{
 		id: "2-closed", title: "The same with one message in flight", peers: byDefaults,
-		phase: []phase{{name: "closed", warm: true, args: []string{"--inflight", "1", "--credit", "1"}}},
+		phase: []phase{{name: "closed", warm: true, args: []string{"--inflight", "1", "--ack-every", "1"}}},
 		table: []column{
 			{"msg/s", count, of("closed", received)}, {"CPU µs/msg", micro, of("closed", brokerCPU)},
 			{"delivery p50 µs", whole, of("closed", deliveryP50)}, {"p99 µs", whole, of("closed", deliveryP99)},
