@@ -181,10 +181,25 @@ func TestCheck(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
+	// A body may have been written again elsewhere, and the one here be of no use.
+	in := func(p []byte) (times int) {
+		names, err := filepath.Glob(filepath.Join(o.Dir, "journal", "*.seg"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, name := range names {
+			all, err := os.ReadFile(name)
+			if err != nil {
+				t.Fatal(err)
+			}
+			times += bytes.Count(all, p)
+		}
+		return times
+	}
 	var spoilt []byte // the payload of an entry that is there
 	q := m.queues[1]
 	for n := range q.entries {
-		if p := q.entries[n].Message.Payload; len(p) > 100 && bytes.Count(b, p) == 1 {
+		if p := q.entries[n].Message.Payload; len(p) > 100 && bytes.Contains(b, p) && in(p) == 1 {
 			spoilt = p
 			break
 		}
