@@ -18,6 +18,8 @@ type Budget struct {
 	Chunk   int64 // is taken from Limit and given back at once
 	Low     int64 // a priority that has less in memory, and more elsewhere, is loaded; above 0
 
+	Park int64 // milliseconds: who waits longer for its time does so at home
+
 	PageEntries, PageBytes   int // what one load brings at most, in entries and payload bytes
 	SmallEntries, SmallBytes int // the same when Limit is reached: what it takes to go on
 

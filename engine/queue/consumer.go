@@ -135,8 +135,8 @@ func (q *Queue) Detach(c *Consumer, lost bool, now int64, fx []Effect) []Effect 
 	back := make([]*Entry, 0, c.owned)
 	for e := c.first; e != nil; e = c.first {
 		q.disown(e)
-		if lost && q.policy.CountOnLoss || e.tried {
-			fx = q.fail(e, fx)
+		if lost && q.policy != nil && q.policy.CountOnLoss || e.tried {
+			fx = q.fail(e, nil, now, fx)
 		}
 		if e.state == stateAcquired {
 			back = append(back, e)

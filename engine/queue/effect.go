@@ -16,12 +16,13 @@ type EffectKind uint8
 const (
 	EffectDeliver EffectKind = iota // give the consumer the delivery: see Delivery
 	EffectDrained                   // tell the consumer that it has been given all there is
-	EffectCounted                   // the entry's count or annotations changed and it stays
+	EffectCounted                   // the entry's count, due time or annotations changed and it stays
+	EffectDue                       // the entry's due time is over
 	EffectGone                      // the entry has left the queue; Cause says why
 	EffectRetired                   // the entry is leaving, for good when the transaction's commit holds: Finish then
 	EffectDead                      // the entry is leaving: dead-letter or drop it, then Finish; Cause says why
 	EffectExpired                   // the entry is leaving: expire it, then Finish
-	EffectStored                    // the queue lets go of the message, which has no Entry: it is elsewhere, or not needed
+	EffectStored                    // the queue lets go of the message: it is elsewhere, or not needed; it has an Entry if it waits there for its time
 	EffectSpill                     // the queue lets go of Entry, which isn't anywhere else: keep it for a Load
 	EffectLoad                      // bring Load from where its entries are and hand it to Loaded
 	EffectHeld                      // nothing is loaded for want of memory: call Resume when there is some

@@ -41,7 +41,7 @@ func (q *Queue) Conclude(batch []Conclusion, now int64, fx []Effect) []Effect {
 		e := s.Handle
 		e.state = stateAcquired
 		q.acquired--
-		if fx = q.settle(s.Consumer, e, s.Outcome, fx); e.state == stateAcquired {
+		if fx = q.settle(s.Consumer, e, s.Outcome, now, fx); e.state == stateAcquired {
 			back = append(back, e)
 		}
 	}
@@ -84,7 +84,7 @@ type Decision struct {
 
 // Decide carries out an outcome of an enlisted delivery, which was c's, as far as it can be taken back. It is leaving
 // afterwards, as EffectRetired or EffectDead says, or still enlisted. False: it isn't enlisted.
-func (q *Queue) Decide(c *Consumer, s Settlement, o *Outcome, fx []Effect) (Decision, []Effect, bool) {
+func (q *Queue) Decide(c *Consumer, s Settlement, o *Outcome, now int64, fx []Effect) (Decision, []Effect, bool) {
 	if !s.enlisted() {
 		return Decision{}, fx, false
 	}
@@ -98,7 +98,7 @@ func (q *Queue) Decide(c *Consumer, s Settlement, o *Outcome, fx []Effect) (Deci
 		return d, q.leave(e, EffectRetired, CauseAccepted, fx), true
 	}
 	from := len(fx)
-	fx = q.settle(c, e, o, fx)
+	fx = q.settle(c, e, o, now, fx)
 	if e.state == stateLeaving {
 		d.cause = fx[from].Cause
 		return d, fx, true
@@ -127,6 +127,7 @@ func (q *Queue) Undecide(d *Decision) {
 	e.state, e.count = stateEnlisted, d.count
 	if e.more != nil {
 		e.more.annotations = d.annotations
+		e.more.due, e.more.wait.until = 0, 0 // nobody waits who has an owner
 	}
 }
 

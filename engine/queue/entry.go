@@ -22,6 +22,9 @@ type more struct {
 	annotations []Annotation
 	barred      []*Consumer // consumers that must not have it
 	load        *Load       // no entry, but what an effect is about
+	due         int64       // before that it isn't to be given, as its home knows; 0: it may be
+	wait        wait
+	returned    returns
 }
 
 // state is where an entry is.
@@ -30,6 +33,7 @@ type state uint8
 const (
 	stateReady    state = iota // in its level, for anybody
 	stateBarred                // waiting in the barred list: not for everybody
+	stateDelayed               // in memory until its time has come
 	stateAcquired              // owned by a consumer
 	stateEnlisted              // taken from its consumer by a transaction that hasn't ended
 	stateLeaving               // on its way to another queue; owned by whoever moves it, until Finish
@@ -53,6 +57,14 @@ func (e *Entry) Base() uint32 { return e.base }
 
 // Had reports whether some consumer has had the entry.
 func (e *Entry) Had() bool { return e.acquisition > 0 }
+
+// Due returns the unix millisecond before which the entry isn't to be given, 0 for none, as it is to be kept at home.
+func (e *Entry) Due() int64 {
+	if e.more == nil {
+		return 0
+	}
+	return e.more.due
+}
 
 // Annotations returns what is to be written over the message's annotations. Immutable.
 func (e *Entry) Annotations() []Annotation {

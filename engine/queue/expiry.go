@@ -96,7 +96,10 @@ func (q *Queue) Expiring() bool { return q.expiry.live > 0 }
 // NextExpiry returns the unix millisecond at which Expire has something to do, 0 for none.
 func (q *Queue) NextExpiry() int64 {
 	x := &q.expiry
-	for len(x.heap) > 0 && !x.heap[0].entry.waiting() {
+	if q.delays != nil && q.delays.recalling {
+		return 0
+	}
+	for len(x.heap) > 0 && !x.heap[0].entry.waiting() && x.heap[0].entry.state != stateDelayed {
 		x.pop() // it is put back when it returns
 	}
 	if len(x.heap) == 0 {
@@ -109,6 +112,9 @@ func (q *Queue) NextExpiry() int64 {
 // that is with a consumer is left alone until it comes back.
 func (q *Queue) Expire(max int, now int64, fx []Effect) []Effect {
 	x := &q.expiry
+	if q.delays != nil && q.delays.recalling {
+		return fx
+	}
 	for ; max > 0 && len(x.heap) > 0 && x.heap[0].at <= now; max-- {
 		e := x.pop()
 		switch e.state {
@@ -119,6 +125,9 @@ func (q *Queue) Expire(max int, now int64, fx []Effect) []Effect {
 		case stateBarred:
 			q.barred.remove(q.barred.search(e.key()))
 			q.waiting--
+			fx = q.expire(e, fx)
+		case stateDelayed:
+			q.delays.remove(e)
 			fx = q.expire(e, fx)
 		}
 	}

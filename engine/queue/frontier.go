@@ -45,7 +45,8 @@ type Load struct {
 // Stored is what the store holds of a queue and priority when the queue is opened.
 type Stored struct {
 	Priority    uint8
-	Entries     int
+	Entries     int    // without a time that they wait for
+	Delayed     int    // with one
 	First, Last uint64 // no entry has a number below First or above Last
 }
 
@@ -58,6 +59,12 @@ func (q *Queue) SetBudgets(b *Budgets) { q.ready.budgets = b }
 // It is called once, after SetBudgets and before anything else.
 func (q *Queue) Restore(levels []Stored, bytes int64) {
 	for _, s := range levels {
+		q.counters.Added += uint64(s.Delayed)
+		if s.Delayed > 0 {
+			d := q.delaying()
+			d.away[InStore] += s.Delayed
+			d.last, d.ask[InStore] = max(d.last, s.Last), 1
+		}
 		if s.Entries == 0 {
 			continue
 		}

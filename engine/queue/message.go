@@ -21,6 +21,7 @@ type Message struct {
 	Priority uint8  // 0..9; what is above counts as 9. 4 when the sender set none
 	TTL      uint32 // milliseconds, 0 = none
 	Expiry   int64  // unix milliseconds, 0 = never; see ExpiryAt
+	Due      int64  // unix milliseconds, before that it is given to nobody; 0 = at once
 	Arrived  int64  // unix milliseconds; what is left of TTL is counted from here
 	Address  string // the address it was sent to
 
@@ -44,7 +45,7 @@ func (m *Message) Drop() bool { return atomic.AddInt32(&m.refs, -1) == 0 }
 func (m *Message) Moved(address string) *Message {
 	moved := m.Fresh()
 	moved.Address = address
-	moved.Expiry, moved.TTL, moved.HeaderTTL = 0, 0, false
+	moved.Expiry, moved.TTL, moved.HeaderTTL, moved.Due = 0, 0, false, 0
 	return moved
 }
 
@@ -53,7 +54,7 @@ func (m *Message) Fresh() *Message {
 	return &Message{
 		Payload: m.Payload, Format: m.Format, Durable: m.Durable,
 		HeaderDurable: m.HeaderDurable, HeaderPriority: m.HeaderPriority, HeaderTTL: m.HeaderTTL, DurableValue: m.DurableValue,
-		Priority: m.Priority, TTL: m.TTL, Expiry: m.Expiry, Arrived: m.Arrived, Address: m.Address,
+		Priority: m.Priority, TTL: m.TTL, Expiry: m.Expiry, Due: m.Due, Arrived: m.Arrived, Address: m.Address,
 	}
 }
 

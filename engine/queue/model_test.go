@@ -592,7 +592,8 @@ func testModel(t *rapid.T, paging bool) {
 		RejectRedelivers: rapid.Bool().Draw(t, "redelivers"),
 		CountOnLoss:      rapid.Bool().Draw(t, "loss"),
 	}
-	x.q.SetPolicy(x.m.policy)
+	policy := x.m.policy
+	x.q.SetPolicy(&policy)
 	x.drained = map[*modelConsumer]int{}
 	if paging {
 		x.paged = newStoreModel(x)

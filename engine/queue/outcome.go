@@ -32,7 +32,10 @@ type Outcome struct {
 	Failed                 bool         // modified: delivery-failed
 	UndeliverableHere      bool         // modified: never again to this consumer
 	Annotations            []Annotation // modified: merged into the message's annotations
-	Condition, Description string       // rejected: the consumer's error, empty when it gave none
+	HasDelay               bool         // modified, failed: the message waits Delay milliseconds and not as the policy says
+	Delay                  int64
+	DueAt                  int64  // modified, failed: the message waits until that unix millisecond; 0: not said
+	Condition, Description string // rejected: the consumer's error, empty when it gave none
 }
 
 // Settlement names one delivery. It has an effect only while that ownership lasts: one that comes after the message

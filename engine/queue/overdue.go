@@ -9,7 +9,8 @@ import (
 // needn't have it.
 type Overdue struct {
 	Arrival
-	Bytes int // of the payload
+	Bytes   int  // of the payload
+	Delayed bool // it waits for its time there, as Waits has reported
 }
 
 // ExpireAway makes entries of one priority leave that are at their home only, in ascending order of number, all of which
@@ -21,6 +22,10 @@ func (q *Queue) ExpireAway(h Home, priority uint8, due []Overdue, now int64, fx 
 	priority = min(priority, 9)
 	for i := range due {
 		d := &due[i]
+		if d.Delayed {
+			fx = q.expireDelayed(h, priority, d, fx)
+			continue
+		}
 		f := r.frontier(priority, h)
 		switch {
 		case f == nil || d.Number < f.from || f.gone.has(d.Number):
@@ -65,6 +70,20 @@ func (q *Queue) emptied(h Home, f *frontier, priority uint8) {
 		f.load, f.from = nil, f.last+1
 		q.unfront(h, priority)
 	}
+}
+
+// expireDelayed makes an entry leave that waits for its time at home only.
+func (q *Queue) expireDelayed(h Home, priority uint8, d *Overdue, fx []Effect) []Effect {
+	if q.delays == nil || !q.delays.recalling {
+		return append(fx, Effect{Kind: EffectStored, Message: d.Message})
+	}
+	q.unpark(h, int64(d.Bytes))
+	q.bytes -= int64(d.Bytes - d.Message.Size())
+	q.expiry.live++
+	if h == InSpill {
+		fx = append(fx, loadEffect(EffectPurged, &Load{Priority: priority, Spilled: true, From: d.Number, Last: d.Number}))
+	}
+	return q.expire(d.entry(), fx)
 }
 
 // Released says that a home has let go of all entries that ExpireAway and Withdraw have had leave it.

@@ -13,7 +13,8 @@ type Queue struct {
 	takers   []*Consumer // in order of attaching, as are
 	browsers []*Consumer
 	expiry   expiry
-	policy   Policy
+	delays   *delays // nil while there never was one that waited for its time
+	policy   *Policy // nil: the zero one
 
 	waiting           int
 	acquired, leaving int32
@@ -26,10 +27,18 @@ type Policy struct {
 	MaxAttempts      int32 // failed attempts in this queue before an entry is dead; 0 or below: endless
 	RejectRedelivers bool  // rejected counts as modified with delivery-failed
 	CountOnLoss      bool  // a lost connection counts as a failed attempt
+
+	// An entry that has failed for the n-th time waits Delay × Multiplier^(n−1) milliseconds, more or less by up to Spread
+	// of that, but MaxDelay at the most.
+	Delay      int64 // 0 or below: it doesn't wait
+	Multiplier float64
+	Spread     float64        // 0..1
+	MaxDelay   int64          // 0 or below: ten times Delay
+	Random     func() float64 // from 0 to below 1; nil: no spread
 }
 
-// SetPolicy replaces the policy. It takes effect with the next failure.
-func (q *Queue) SetPolicy(p Policy) { q.policy = p }
+// SetPolicy replaces the policy, which may be shared and doesn't change. It takes effect with the next failure.
+func (q *Queue) SetPolicy(p *Policy) { q.policy = p }
 
 // Pause has the queue give nothing to those that take, or go on giving. Browsers see what waits; what consumers have
 // stays with them.
@@ -49,6 +58,7 @@ type Counters struct {
 // Stats is what is in a queue.
 type Stats struct {
 	Waiting, Acquired, Leaving int // entries
+	Delayed                    int // that wait for their time, and not among Waiting
 	Stored, Spilled            int // of Waiting, those that are in the store only, and in the spill only
 	Consumers                  int
 	Bytes                      int64 // payloads of all entries, and
@@ -61,7 +71,7 @@ func (q *Queue) Stats() Stats {
 	stored, storedBytes := q.ready.elsewhere(InStore)
 	spilled, spilledBytes := q.ready.elsewhere(InSpill)
 	return Stats{
-		q.waiting, int(q.acquired), int(q.leaving), stored, spilled, q.Consumers(), q.bytes, storedBytes, spilledBytes,
+		q.waiting, int(q.acquired), int(q.leaving), q.Delayed(), stored, spilled, q.Consumers(), q.bytes, storedBytes, spilledBytes,
 		q.counters,
 	}
 }
@@ -70,7 +80,9 @@ func (q *Queue) Stats() Stats {
 func (q *Queue) Waiting() int { return q.waiting }
 
 // Empty reports whether nothing is in the queue, with a consumer or on its way out.
-func (q *Queue) Empty() bool { return q.waiting == 0 && q.acquired == 0 && q.leaving == 0 }
+func (q *Queue) Empty() bool {
+	return q.waiting == 0 && q.acquired == 0 && q.leaving == 0 && q.Delayed() == 0
+}
 
 // Consumers returns how many consumers and browsers are attached.
 func (q *Queue) Consumers() int { return len(q.takers) + len(q.browsers) }
@@ -88,6 +100,9 @@ type Arrival struct {
 // Publish adds a message. Numbers are from 1 to below 2^60, unique in the queue and mostly ascending: one that comes late is put
 // where it belongs.
 func (q *Queue) Publish(m *Message, number uint64, now int64, fx []Effect) []Effect {
+	if m.Due != 0 {
+		return q.schedule(m, number, now, fx)
+	}
 	h := q.ready.home(m)
 	if q.ready.budget(h) == nil || !q.page(h, m, number, now) {
 		return q.add(&Entry{number: number, message: m, priority: m.level()}, now, fx)
@@ -190,7 +205,7 @@ func (q *Queue) Finish(e *Entry, fx []Effect) []Effect {
 	return q.gone(e, CauseFinished, fx)
 }
 
-// Purge removes all entries that wait.
+// Purge removes all entries that wait, but those that wait for their time at home only.
 func (q *Queue) Purge(fx []Effect) []Effect {
 	drop := func(e *Entry) {
 		q.waiting--
@@ -201,6 +216,13 @@ func (q *Queue) Purge(fx []Effect) []Effect {
 	for q.barred != nil && q.barred.n > 0 {
 		drop(q.barred.popFront())
 	}
+	if d := q.delays; d != nil && !d.recalling {
+		for len(d.heap) > 0 {
+			e := d.heap[len(d.heap)-1]
+			d.remove(e)
+			fx = q.gone(e, CausePurged, fx)
+		}
+	}
 	if q.draining > 0 {
 		fx = q.answer(fx)
 	}
@@ -210,6 +232,11 @@ func (q *Queue) Purge(fx []Effect) []Effect {
 // Clear removes all entries, whoever owns them, and all consumers, and returns the consumers. Entries on their way out
 // stay until Finish. The queue is to be thrown away.
 func (q *Queue) Clear(fx []Effect) ([]*Consumer, []Effect) {
+	if d := q.delays; d != nil {
+		d.recalling, d.away, d.ask = false, [homes]int{}, [homes]int64{}
+		q.bytes -= d.bytes[InStore] + d.bytes[InSpill]
+		d.bytes = [homes]int64{}
+	}
 	all := q.Members()
 	for _, c := range all {
 		for e := c.first; e != nil; e = c.first {

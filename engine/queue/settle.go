@@ -16,7 +16,7 @@ func (q *Queue) Settle(c *Consumer, batch []Settlement, o *Outcome, now int64, f
 			continue
 		}
 		q.disown(e)
-		if fx = q.settle(c, e, o, fx); e.state == stateAcquired {
+		if fx = q.settle(c, e, o, now, fx); e.state == stateAcquired {
 			back = append(back, e)
 		}
 	}
@@ -30,14 +30,14 @@ func (q *Queue) Settle(c *Consumer, batch []Settlement, o *Outcome, now int64, f
 }
 
 // settle carries out an outcome for one entry just taken from its owner. One that is to go back is left stateAcquired.
-func (q *Queue) settle(c *Consumer, e *Entry, o *Outcome, fx []Effect) []Effect {
+func (q *Queue) settle(c *Consumer, e *Entry, o *Outcome, now int64, fx []Effect) []Effect {
 	switch o.Kind {
 	case Accepted:
 		q.counters.Acknowledged++
 		return q.gone(e, CauseAccepted, fx)
 	case Rejected:
-		if q.policy.RejectRedelivers {
-			return q.fail(e, fx)
+		if q.policy != nil && q.policy.RejectRedelivers {
+			return q.fail(e, o, now, fx)
 		}
 		e.attempted()
 		q.counters.Killed++
@@ -50,16 +50,19 @@ func (q *Queue) settle(c *Consumer, e *Entry, o *Outcome, fx []Effect) []Effect 
 			e.bar(c)
 		}
 		if o.Failed || e.tried {
-			return q.fail(e, fx)
+			return q.fail(e, o, now, fx)
 		}
 		if len(o.Annotations) > 0 {
-			return append(fx, Effect{Kind: EffectCounted, Entry: e, Message: e.message})
+			fx = append(fx, Effect{Kind: EffectCounted, Entry: e, Message: e.message})
 		}
 	}
 	if e.tried {
-		return q.fail(e, fx)
+		return q.fail(e, o, now, fx)
 	}
-	return fx // released, or no outcome known: it changes nothing
+	if until := e.back(c, now); until != 0 { // released, or no outcome known
+		e.more.wait.until = until
+	}
+	return fx
 }
 
 // attempted counts a failed attempt.
@@ -70,23 +73,36 @@ func (e *Entry) attempted() {
 }
 
 // fail counts a failed attempt of an entry just taken from its owner. When that was the last one allowed it leaves,
-// otherwise it is left stateAcquired.
-func (q *Queue) fail(e *Entry, fx []Effect) []Effect {
+// otherwise it is left stateAcquired, with the time until which it waits. Without an outcome it doesn't wait.
+func (q *Queue) fail(e *Entry, o *Outcome, now int64, fx []Effect) []Effect {
 	e.attempted()
-	if limit := q.policy.MaxAttempts; limit > 0 && e.count-e.base >= uint32(limit) {
-		q.counters.Killed++
-		return q.leave(e, EffectDead, CauseAttempts, fx)
+	if q.policy != nil {
+		if limit := q.policy.MaxAttempts; limit > 0 && e.count-e.base >= uint32(limit) {
+			q.counters.Killed++
+			return q.leave(e, EffectDead, CauseAttempts, fx)
+		}
+	}
+	if o != nil {
+		if until := q.due(e, o, now); until != 0 {
+			if e.more == nil {
+				e.more = &more{}
+			}
+			e.more.due, e.more.wait.until = until, until
+		}
 	}
 	return append(fx, Effect{Kind: EffectCounted, Entry: e, Message: e.message})
 }
 
-// giveBack puts entries that nobody owns back in their places, and changes the order of the slice.
+// giveBack puts entries that nobody owns back in their places, or has them wait for their time, and changes the order of the slice.
 func (q *Queue) giveBack(back []*Entry, now int64, fx []Effect) []Effect {
 	kept := back[:0]
 	for _, e := range back {
 		switch expiry := e.message.Expiry; {
 		case expiry != 0 && expiry <= now:
 			fx = q.expire(e, fx)
+			continue
+		case e.more != nil && e.more.wait.until > now:
+			fx = q.hold(e, e.more.wait.until, now, fx)
 			continue
 		case expiry != 0:
 			q.expiry.put(e)

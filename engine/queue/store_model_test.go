@@ -389,7 +389,7 @@ func (s *storeModel) overdue(x *machine) {
 		for k, v := range r.annotations {
 			a.Annotations = append(a.Annotations, Annotation{k, v})
 		}
-		due = append(due, Overdue{a, 1})
+		due = append(due, Overdue{Arrival: a, Bytes: 1})
 	}
 	x.begin()
 	clear(s.returned)
@@ -495,7 +495,7 @@ func (s *storeModel) restart(x *machine) {
 	clear(s.spilled)
 	policy := x.m.policy
 	x.q = Queue{}
-	x.q.SetPolicy(policy)
+	x.q.SetPolicy(&policy)
 	s.open(x)
 	s.loads, s.unseen = nil, nil
 	x.drained = map[*modelConsumer]int{}
