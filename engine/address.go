@@ -5,8 +5,6 @@ import (
 	"slices"
 	"sync"
 	"sync/atomic"
-
-	"github.com/letomq/leto/engine/queue"
 )
 
 // address is a name that messages are sent to, with the queues behind it.
@@ -196,11 +194,7 @@ func (a *address) place(q *boundQueue) {
 func (q *boundQueue) govern(s *Settings) {
 	a := q.address
 	q.reapable = a.temporary != nil || q.auto && s.AutoDeleteQueues && q.subscription == nil
-	q.core.SetPolicy(queue.Policy{
-		MaxAttempts:      a.maxAttempts(s),
-		RejectRedelivers: s.RejectPolicy == RejectRedeliver,
-		CountOnLoss:      s.CountOnLoss,
-	})
+	q.core.SetPolicy(a.broker.policies.of(s, a.maxAttempts(s)))
 }
 
 // maxAttempts returns how many attempts a message has at the address. On the dead-letter address itself there is no

@@ -12,9 +12,10 @@ type boundQueue struct {
 	inflight int32 // messages in the commit window that will arrive
 	deleted  bool
 
-	auto         bool // made on first use
-	temporary    bool // ends with its link or its dynamic address
-	reapable     bool // may have to be deleted when it runs empty; changed under the guard and the address's mu
+	asking       [2]bool // whether the sweepers of store and spill have been asked for what waits there for its time, under guard
+	auto         bool    // made on first use
+	temporary    bool    // ends with its link or its dynamic address
+	reapable     bool    // may have to be deleted when it runs empty; changed under the guard and the address's mu
 	address      *address
 	name         string
 	id           QueueID       // 0: it isn't durable
@@ -61,6 +62,10 @@ func (q *boundQueue) carryOut(fx []queue.Effect, o *Outcome) aftermath {
 			if q.holds(f.Message) {
 				records = append(records, q.counted(f.Entry))
 			}
+		case queue.EffectDue:
+			if q.holds(f.Message) {
+				records = append(records, Record{Kind: RecordDue, Queue: q.id, Number: f.Entry.Number(), Priority: f.Entry.Priority()})
+			}
 		case queue.EffectGone:
 			if f.Cause != queue.CauseFinished && !q.deleted && q.holds(f.Message) {
 				records = append(records, q.removed(f.Entry))
@@ -103,18 +108,18 @@ func (q *boundQueue) carryOut(fx []queue.Effect, o *Outcome) aftermath {
 		q.broker().committer.enter(records, nil)
 		after.entered = true
 	}
-	if q.core.Expiring() || q.armed != 0 {
+	if q.core.Expiring() || q.armed != 0 || q.core.Delayed() > 0 {
 		q.arm()
 	}
 	after.empty = q.reapable && q.core.Empty()
 	return after
 }
 
-// counted returns the record of an entry's count and annotations.
+// counted returns the record of an entry's count, due time and annotations.
 func (q *boundQueue) counted(e *queue.Entry) Record {
 	return Record{
 		Kind: RecordCount, Queue: q.id, Number: e.Number(), Priority: e.Priority(),
-		Count: e.Count(), Base: e.Base(), Annotations: e.Annotations(),
+		Count: e.Count(), Base: e.Base(), Due: e.Due(), Annotations: e.Annotations(),
 	}
 }
 
@@ -123,9 +128,21 @@ func (q *boundQueue) removed(e *queue.Entry) Record {
 	return Record{Kind: RecordRemove, Queue: q.id, Number: e.Number(), Priority: e.Priority()}
 }
 
-// arm has the keeper call for the next expiry. An earlier call than needed does no harm.
+// arm has the keeper call when the next message expires, or has waited long enough. An earlier call than needed does no harm.
 func (q *boundQueue) arm() {
-	if at := q.core.NextExpiry(); at != 0 && (q.armed == 0 || at < q.armed) {
+	at := q.core.NextExpiry()
+	sooner := func(next int64) {
+		if next != 0 && (at == 0 || next < at) {
+			at = next
+		}
+	}
+	sooner(q.core.NextDue())
+	for h, asking := range q.asking {
+		if !asking {
+			sooner(q.core.NextAsk(queue.Home(h)))
+		}
+	}
+	if at != 0 && (q.armed == 0 || at < q.armed) {
 		q.armed = at
 		q.broker().keeper.arm(q, at)
 	}
@@ -151,7 +168,7 @@ func (q *boundQueue) after(after *aftermath, last *step) bool {
 func (q *boundQueue) publish(m *Message, number uint64) bool {
 	var few [4]queue.Effect
 	var now int64
-	if m.Expiry != 0 {
+	if m.Expiry != 0 || m.Due != 0 {
 		now = q.broker().now()
 	}
 	q.guard.enter()
@@ -257,13 +274,21 @@ func (q *boundQueue) finish(e *queue.Entry) aftermath {
 	return q.carryOut(q.core.Finish(e, few[:0]), nil)
 }
 
-// expire has messages leave whose time has come; it is the keeper who calls.
-func (q *boundQueue) expire() {
+// pass has messages leave that have expired, and others be given that have waited long enough; it is the keeper who calls.
+func (q *boundQueue) pass() {
 	q.guard.enter()
 	q.armed = 0
 	var after aftermath
 	if !q.deleted {
-		after = q.carryOut(q.core.Expire(expireQuantum, q.broker().now(), nil), nil)
+		now := q.broker().now()
+		fx := q.core.Expire(expireQuantum, now, nil)
+		after = q.carryOut(q.core.Wake(expireQuantum, now, fx), nil)
+		for h := range q.asking {
+			if at := q.core.NextAsk(queue.Home(h)); at != 0 && at <= now && !q.asking[h] {
+				q.asking[h] = true
+				q.broker().sweeperOf(queue.Home(h)).recallLater(q)
+			}
+		}
 		q.arm()
 	}
 	q.guard.leave()

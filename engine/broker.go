@@ -28,6 +28,7 @@ type Broker struct {
 	subscriptions subscriptions
 	temporaries   temporaries
 	totals        totals
+	policies      policies
 	observer      Observer
 	clock         func() time.Time
 	lastQueue     atomic.Uint64 // QueueID given last
@@ -81,6 +82,14 @@ func New(opts Options, store Store) (*Broker, error) {
 		b.running.Go(b.spiller.sweeper.sweep)
 	}
 	return b, nil
+}
+
+// sweeperOf returns that of a home.
+func (b *Broker) sweeperOf(h queue.Home) *sweeper {
+	if h == queue.InStore {
+		return b.sweeper
+	}
+	return b.spiller.sweeper
 }
 
 // now returns the unix millisecond.

@@ -210,7 +210,13 @@ func (c *Consumer) Settle(batch []Settlement, o Outcome, ticket uint64) bool {
 		q.guard.leave()
 		return true
 	}
-	after := q.carryOut(q.core.Settle(c.core, batch, &o, q.clock(), few[:0]), &o)
+	var now int64
+	if o.Kind == Accepted {
+		now = q.clock()
+	} else {
+		now = q.broker().now() // it may have to wait
+	}
+	after := q.carryOut(q.core.Settle(c.core, batch, &o, now, few[:0]), &o)
 	q.guard.leave()
 	if !after.entered && len(after.departures) == 0 && !after.empty {
 		return true

@@ -151,7 +151,7 @@ func (d *discharge) decide(s *share) {
 			done.unspoken = append(done.unspoken, r)
 			continue
 		}
-		decision, fx, ok := q.core.Decide(v.consumer.core, r.Settlement, &v.outcome, few[:0])
+		decision, fx, ok := q.core.Decide(v.consumer.core, r.Settlement, &v.outcome, q.broker().now(), few[:0])
 		if !ok {
 			continue
 		}

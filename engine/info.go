@@ -11,6 +11,7 @@ type QueueInfo struct {
 	Name, Address string
 	Routing       Routing
 	Messages      int // waiting
+	Delayed       int // waiting for their time, not among Messages
 	Stored        int // of those, in the store only, and
 	Spilled       int // in the spill only
 	Delivering    int // with consumers, or on their way to another queue
@@ -40,6 +41,7 @@ type Totals struct {
 	Addresses, Queues    int
 	Consumers            int
 	Messages, Delivering int
+	Delayed              int   // wait for their time, not among Messages
 	Stored, Spilled      int   // of Messages, in the store only, and in the spill only
 	Memory, MemoryLimit  int64 // bytes; limit 0 = none
 	Added, Acknowledged  uint64
@@ -57,7 +59,7 @@ func (q *boundQueue) info() QueueInfo {
 	q.guard.leave()
 	return QueueInfo{
 		Name: q.name, Address: q.address.name, Routing: q.address.routing,
-		Messages: s.Waiting, Stored: s.Stored, Spilled: s.Spilled, Delivering: s.Acquired + s.Leaving, Bytes: s.Bytes, Consumers: s.Consumers,
+		Messages: s.Waiting, Delayed: s.Delayed, Stored: s.Stored, Spilled: s.Spilled, Delivering: s.Acquired + s.Leaving, Bytes: s.Bytes, Consumers: s.Consumers,
 		Added: s.Added, Acknowledged: s.Acknowledged, Expired: s.Expired, Killed: s.Killed,
 		Durable: q.id != 0, Paused: paused, Temporary: q.temporary,
 	}
@@ -135,6 +137,7 @@ func (b *Broker) Totals() Totals {
 			i := q.info()
 			t.Consumers += i.Consumers
 			t.Messages += i.Messages
+			t.Delayed += i.Delayed
 			t.Stored += i.Stored
 			t.Spilled += i.Spilled
 			t.Delivering += i.Delivering

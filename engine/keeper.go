@@ -116,7 +116,7 @@ func (b *Broker) keep() {
 		q, at := b.keeper.next(b.now())
 		if q != nil {
 			b.committer.await()
-			q.expire()
+			q.pass()
 			continue
 		}
 		wait := clockCheck

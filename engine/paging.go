@@ -1,6 +1,14 @@
 package engine
 
-import "github.com/letomq/leto/engine/queue"
+import (
+	"time"
+
+	"github.com/letomq/leto/engine/queue"
+)
+
+// parkAfter is what a message waits in memory for its time at most. It is more than the store takes to know of it, so that
+// what is near isn't late.
+const parkAfter = 5 * time.Second
 
 // pagingShare of the memory limit is what queues may keep in memory of what the store holds too. The rest is for what
 // is only in memory: transient messages, deliveries that are not settled yet, and the commit window.
@@ -27,6 +35,7 @@ func newBudget(memoryLimit int64) *queue.Budget {
 		Limit:        limit,
 		Ceiling:      4 * page, // a consumer that catches up meets memory, one that doesn't costs no more than this
 		Floor:        pagingFloor,
+		Park:         parkAfter.Milliseconds(),
 		Chunk:        max(page/16, 1<<10),
 		Low:          max(page/8, 512), // some hundred small messages: what is given while a page is read
 		PageEntries:  int(entries),

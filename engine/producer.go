@@ -289,7 +289,7 @@ func (p *Producer) commit(m *Message, a *address, picked []*boundQueue, id Dupli
 	records := few[:0]
 	for _, q := range targets {
 		if q.holds(m) {
-			records = append(records, Record{Kind: RecordEnqueue, Queue: q.id, Message: m})
+			records = append(records, Record{Kind: RecordEnqueue, Queue: q.id, Due: m.Due, Message: m})
 		}
 	}
 	p.pending.Add(1)

@@ -47,7 +47,8 @@ func (b *Broker) recover(store Store) error {
 func (q *boundQueue) restore(s *Summary, last uint64) {
 	levels := make([]queue.Stored, len(s.Levels))
 	for i, l := range s.Levels {
-		levels[i] = queue.Stored{Priority: l.Priority, Entries: int(l.Entries), First: l.Head, Last: last}
+		levels[i] = queue.Stored{Priority: l.Priority, Entries: int(l.Entries), Delayed: int(l.Delayed), First: l.Head, Last: last}
 	}
 	q.core.Restore(levels, s.Bytes)
+	q.arm()
 }

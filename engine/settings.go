@@ -1,5 +1,7 @@
 package engine
 
+import "time"
+
 // RejectPolicy is what a rejected outcome does to the message.
 type RejectPolicy uint8
 
@@ -23,6 +25,10 @@ type AddressSettings struct {
 	DeadLetterAddress     *string
 	ExpiryAddress         *string
 	MaxDeliveryAttempts   *int // failed attempts; 0 or below: endless
+	RedeliveryDelay       *time.Duration
+	RedeliveryMultiplier  *float64
+	RedeliverySpread      *float64 // 0..1
+	MaxRedeliveryDelay    *time.Duration
 	RejectPolicy          *RejectPolicy
 	CountOnLoss           *bool
 	DefaultAddressRouting *Routing
@@ -51,6 +57,10 @@ type Settings struct {
 	DeadLetterAddress     string
 	ExpiryAddress         string
 	MaxDeliveryAttempts   int
+	RedeliveryDelay       time.Duration // before the second attempt, and times RedeliveryMultiplier before each further one
+	RedeliveryMultiplier  float64
+	RedeliverySpread      float64       // more or less by up to that part of it
+	MaxRedeliveryDelay    time.Duration // 0: ten times RedeliveryDelay
 	RejectPolicy          RejectPolicy
 	CountOnLoss           bool
 	DefaultAddressRouting Routing
@@ -80,6 +90,7 @@ func DefaultSettings() Settings {
 		DeadLetterAddress:     "DLQ",
 		ExpiryAddress:         "ExpiryQueue",
 		MaxDeliveryAttempts:   10,
+		RedeliveryMultiplier:  1,
 		CountOnLoss:           true,
 		DefaultAddressRouting: Anycast,
 		DefaultQueueRouting:   Anycast,

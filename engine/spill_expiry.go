@@ -32,7 +32,9 @@ func (x *spillExpiries) Due(until int64, n int) (due []Due, next int64, err erro
 				switch at := all[i].Message.Expiry; {
 				case at == 0 || at <= x.until:
 				case at <= until:
-					due = append(due, Due{Queue: k.queue, Priority: k.priority, Number: all[i].Number, Bytes: all[i].Message.Size()})
+					due = append(due, Due{
+						Queue: k.queue, Priority: k.priority, Number: all[i].Number, Bytes: all[i].Message.Size(), At: all[i].Due,
+					})
 				case soonest == 0 || at < soonest:
 					soonest = at
 				}
@@ -85,6 +87,48 @@ func (s *spiller) Pick(id QueueID, priority uint8, numbers []uint64, bytes int) 
 	return p.trim(len(numbers), bytes).entries, nil
 }
 
+// Delayed returns entries of a queue whose due times are at until or before, the first of them first.
+func (s *spiller) Delayed(id QueueID, until int64, n int) (due []Due, next int64, err error) {
+	s.reading.RLock()
+	defer s.reading.RUnlock()
+	s.mu.Lock()
+	for _, w := range [2]*spillWindow{s.filling, s.writing} {
+		for p := range uint8(10) {
+			if w == nil {
+				break
+			}
+			for _, r := range w.levels[spillKey{id, p}] {
+				if r.Due != 0 {
+					due = append(due, Due{Queue: id, Priority: p, Number: r.Number, Bytes: r.Message.Size(), At: r.Due})
+				}
+			}
+		}
+	}
+	spill, broken := s.spill, s.broken
+	s.mu.Unlock()
+	if spill != nil && !broken {
+		found, after, err := spill.Delayed(id, until, n)
+		if err != nil {
+			return nil, 0, err
+		}
+		due, next = append(due, found...), after
+	}
+	slices.SortFunc(due, func(a, b Due) int {
+		return cmp.Or(cmp.Compare(a.At, b.At), cmp.Compare(b.Priority, a.Priority), cmp.Compare(a.Number, b.Number))
+	})
+	due = slices.CompactFunc(due, func(a, b Due) bool { return a.Number == b.Number }) // being written, it may have been in both
+	for i := range due {
+		if i == n || due[i].At > until {
+			if next == 0 || due[i].At < next {
+				next = due[i].At
+			}
+			due = due[:i]
+			break
+		}
+	}
+	return due, next, nil
+}
+
 // Room reports whether something can be spilled.
 func (s *spiller) Room() bool { return !s.budget.Closed.Load() }
 
@@ -119,5 +163,5 @@ func (w *spillWindow) pick(k spillKey, numbers []uint64) page {
 
 // stored returns an entry as a store does.
 func (r *Record) stored() Stored {
-	return Stored{Number: r.Number, Count: r.Count, Base: r.Base, Annotations: r.Annotations, Message: r.Message.Fresh()}
+	return Stored{Number: r.Number, Count: r.Count, Base: r.Base, Due: r.Due, Annotations: r.Annotations, Message: r.Message.Fresh()}
 }

@@ -93,7 +93,7 @@ func (s *spiller) enter(q *boundQueue, e *queue.Entry, m *Message) {
 	}
 	s.filling.put(spillKey{id, e.Priority()}, Record{
 		Kind: RecordEnqueue, Queue: id, Number: e.Number(), Priority: e.Priority(),
-		Count: e.Count(), Base: e.Base(), Annotations: e.Annotations(), Message: m,
+		Count: e.Count(), Base: e.Base(), Due: e.Due(), Annotations: e.Annotations(), Message: m,
 	})
 	if s.filling.bytes >= s.batch {
 		s.start()
@@ -111,7 +111,7 @@ func (s *spiller) purge(q *boundQueue, l *queue.Load) {
 	k := spillKey{id, l.Priority}
 	s.filling.cut(k, l.From, l.Last, s.broker.memory.release)
 	top, known := s.top[k]
-	if l.Emptied {
+	if !q.core.Spilled(l.Priority) {
 		delete(s.top, k)
 	}
 	if known && top >= l.From {
@@ -122,6 +122,13 @@ func (s *spiller) purge(q *boundQueue, l *queue.Load) {
 		s.filling.facts = append(s.filling.facts, r)
 	}
 	s.start()
+}
+
+// idOf returns what the spill calls a queue, 0 if nothing of it has been spilled.
+func (s *spiller) idOf(q *boundQueue) QueueID {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.ids[q]
 }
 
 // drop forgets a queue that is deleted. It is called under the queue's guard.

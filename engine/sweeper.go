@@ -10,9 +10,9 @@ import (
 	"github.com/letomq/leto/engine/queue"
 )
 
-// sweeper has messages expire that are in the store, or in the spill, only. It asks when the first of them is due, a
-// bounded number at a time, so that many that expire at once take no more memory than few. Those that are in memory are
-// the keeper's.
+// sweeper has messages expire that are in the store, or in the spill, only, and brings those back that have waited there
+// for their time. It asks when the first of them is due, a bounded number at a time, so that many that expire at once take
+// no more memory than few. Those that are in memory are the keeper's.
 type sweeper struct {
 	broker *Broker
 	home   queue.Home
@@ -24,8 +24,9 @@ type sweeper struct {
 
 	leaving sync.Mutex // held while entries leave queues, until their home has let go of them
 
-	mu     sync.Mutex
-	queues map[QueueID]*boundQueue
+	mu      sync.Mutex
+	queues  map[QueueID]*boundQueue
+	recalls []*boundQueue // to be brought what has waited for its time, each once
 }
 
 const (
@@ -43,6 +44,7 @@ const (
 type swept interface {
 	Expiries() Expiries
 	Pick(q QueueID, priority uint8, numbers []uint64, bytes int) ([]Stored, error)
+	Delayed(q QueueID, until int64, n int) (due []Due, next int64, err error)
 	Room() bool
 	settled() error
 	failed() bool
@@ -118,8 +120,20 @@ func (s *sweeper) sweep() {
 	expiries := s.store.Expiries()
 	stuck := false // some couldn't expire
 	for {
+		q := s.nextRecall()
+		if q != nil {
+			s.recall(q)
+		}
 		at, now := s.at.Load(), b.now()
 		if at == 0 || at > now {
+			if q != nil {
+				select {
+				case <-b.closing:
+					return
+				default:
+				}
+				continue
+			}
 			wait := clockCheck
 			if left := at - now; at != 0 && left < wait.Milliseconds() {
 				wait = time.Duration(left) * time.Millisecond
@@ -153,9 +167,7 @@ func (s *sweeper) sweep() {
 			if s.store.failed() {
 				return
 			}
-			if b.observer.LoadFailed != nil && !errors.Is(err, ErrStoreFull) {
-				b.observer.LoadFailed(fmt.Errorf("expiry: %w", err))
-			}
+			s.complain(fmt.Errorf("expiry: %w", err))
 			stuck = true
 		}
 		switch {
@@ -171,12 +183,20 @@ func (s *sweeper) sweep() {
 	}
 }
 
+// complain tells of what couldn't be read.
+func (s *sweeper) complain(err error) {
+	if f := s.broker.observer.LoadFailed; f != nil && !errors.Is(err, ErrStoreFull) && !errors.Is(err, ErrClosed) {
+		f(err)
+	}
+}
+
 // expire has entries expire, and returns when their home has let go of them. With an error some stay where they are.
 func (s *sweeper) expire(due []Due) error {
 	s.leaving.Lock()
 	defer s.leaving.Unlock()
 	var queues []*boundQueue
 	var failed error
+	due, failed = s.expireDelayed(due)
 	for len(due) > 0 {
 		n := 1
 		for n < len(due) && due[n].Queue == due[0].Queue && due[n].Priority == due[0].Priority {
@@ -247,6 +267,108 @@ func (s *sweeper) level(q *boundQueue, due []Due) error {
 		s.depart(q, priority, overdue)
 	}
 	return nil
+}
+
+// expireDelayed has those entries expire that wait at home for their time, and returns the others.
+func (s *sweeper) expireDelayed(due []Due) (others []Due, failed error) {
+	others = due[:0]
+	for len(due) > 0 {
+		n := 1
+		for n < len(due) && due[n].Queue == due[0].Queue && due[n].Priority == due[0].Priority {
+			n++
+		}
+		var numbers []uint64
+		for _, d := range due[:n] {
+			if d.At == 0 {
+				others = append(others, d)
+			} else {
+				numbers = append(numbers, d.Number)
+			}
+		}
+		first := due[0]
+		due = due[n:]
+		q := s.queue(first.Queue)
+		if len(numbers) == 0 || q == nil {
+			continue
+		}
+		if err := s.expireWaiting(q, first.Queue, first.Priority, numbers); err != nil {
+			failed = err
+		}
+	}
+	return others, failed
+}
+
+// expireWaiting has entries of one queue and priority expire that wait at home for their time.
+func (s *sweeper) expireWaiting(q *boundQueue, id QueueID, priority uint8, numbers []uint64) error {
+	b := s.broker
+	if q.address.settings().ExpiryAddress != "" && !s.store.Room() {
+		return ErrStoreFull
+	}
+	q.guard.enter()
+	if q.deleted {
+		q.guard.leave()
+		return nil
+	}
+	q.core.Recall(s.home)
+	q.guard.leave()
+	err := s.store.settled()
+	var overdue []queue.Overdue
+	late := false
+	if err == nil {
+		q.guard.enter()
+		told := len(numbers)
+		numbers = q.core.Waits(numbers)
+		late = len(numbers) < told
+		q.guard.leave()
+		for len(numbers) > 0 && err == nil {
+			page := numbers[:min(len(numbers), expireQuantum)]
+			var found []Stored
+			if found, err = s.store.Pick(id, priority, page, b.paging.PageBytes); err != nil {
+				break
+			}
+			last := page[len(page)-1]
+			if len(found) > 0 {
+				last = found[len(found)-1].Number
+			}
+			for len(numbers) > 0 && numbers[0] <= last {
+				numbers = numbers[1:]
+			}
+			for i := range found {
+				if m := found[i].Message; found[i].Due != 0 && m.Expiry != 0 && m.Expiry <= b.now() {
+					b.memory.force(cost(m, 1))
+					m.Hold(1)
+					overdue = append(overdue, queue.Overdue{Arrival: found[i].arrival(), Bytes: m.Size(), Delayed: true})
+				}
+			}
+			if len(overdue) >= expireQuantum { // the others are told again
+				late = late || len(numbers) > 0
+				break
+			}
+		}
+	}
+	b.committer.await()
+	q.guard.enter()
+	if q.deleted {
+		q.guard.leave()
+		for i := range overdue {
+			b.memory.release(overdue[i].Message)
+		}
+		return err
+	}
+	_, fx := q.core.ExpireAway(s.home, priority, overdue, b.now(), nil)
+	q.core.Rest(s.home, b.now())
+	after := q.carryOut(fx, nil)
+	q.arm()
+	q.guard.leave()
+	q.after(&after, nil)
+	if late {
+		s.afresh.Store(true)
+		s.ask(b.now() + sweepRetry.Milliseconds())
+	}
+	if err == nil && len(overdue) > 0 {
+		err = s.store.settled()
+	}
+	return err
 }
 
 // depart has entries leave their queue, and enters what becomes of them into the commit window.

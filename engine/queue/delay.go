@@ -19,7 +19,7 @@ type delays struct {
 	away      [homes]int   // at home only
 	bytes     [homes]int64 // payloads of these
 	ask       [homes]int64 // when to ask for them, in unix milliseconds; 0: not known, or there are none
-	recalling bool         // their home is being asked: nothing of heap moves
+	recalling [homes]bool  // that home is being asked: nothing of heap moves
 }
 
 // wait is what an entry has that waits for its time.
@@ -188,9 +188,14 @@ func (q *Queue) Delayed() int {
 	return len(d.heap) + d.away[InStore] + d.away[InSpill]
 }
 
+// Spilled reports whether something of a priority may be in the spill.
+func (q *Queue) Spilled(priority uint8) bool {
+	return q.delays != nil && q.delays.away[InSpill] > 0 || q.ready.frontier(min(priority, 9), InSpill) != nil
+}
+
 // NextDue returns the unix millisecond at which Wake has something to do, 0 for none.
 func (q *Queue) NextDue() int64 {
-	if q.delays == nil || q.delays.recalling || len(q.delays.heap) == 0 {
+	if q.recalling() || q.delays == nil || len(q.delays.heap) == 0 {
 		return 0
 	}
 	return q.delays.heap[0].more.wait.until
@@ -199,7 +204,7 @@ func (q *Queue) NextDue() int64 {
 // NextAsk returns the unix millisecond at which a home has to be asked for entries that wait there for their time, 0
 // for none.
 func (q *Queue) NextAsk(h Home) int64 {
-	if q.delays == nil || q.delays.recalling {
+	if q.delays == nil || q.delays.recalling[h] {
 		return 0
 	}
 	return q.delays.ask[h]
@@ -208,7 +213,7 @@ func (q *Queue) NextAsk(h Home) int64 {
 // Wake has entries in memory be given whose time has come, max of them at most; NextDue says whether there are more.
 func (q *Queue) Wake(max int, now int64, fx []Effect) []Effect {
 	d := q.delays
-	if d == nil || d.recalling {
+	if d == nil || q.recalling() {
 		return fx
 	}
 	few := make([]*Entry, 0, min(max, len(d.heap), 64))
@@ -244,13 +249,13 @@ func (q *Queue) Wake(max int, now int64, fx []Effect) []Effect {
 // Waits reports to be there.
 func (q *Queue) Recall(h Home) {
 	d := q.delaying()
-	d.recalling, d.ask[h] = true, 0
+	d.recalling[h], d.ask[h] = true, 0
 }
 
 // Waits returns those of some numbers, in ascending order, whose entries wait at home only, by what the home knows.
 func (q *Queue) Waits(numbers []uint64) []uint64 {
 	d := q.delays
-	if d == nil || !d.recalling {
+	if d == nil || !q.recalling() {
 		return nil
 	}
 	here := map[uint64]bool{}
@@ -261,6 +266,9 @@ func (q *Queue) Waits(numbers []uint64) []uint64 {
 	}
 	return slices.DeleteFunc(numbers, func(n uint64) bool { return n > d.last || here[n] })
 }
+
+// recalling reports whether a home is being asked.
+func (q *Queue) recalling() bool { return q.delays != nil && q.delays.recalling != [homes]bool{} }
 
 // Room returns whether entries that wait at a home may come into memory: while there is little of it in the queue, or ample.
 func (q *Queue) Room(h Home) bool {
@@ -279,10 +287,10 @@ func (q *Queue) Room(h Home) bool {
 // nothing of them left to be done at home. next is the time of the first that stays there, 0 if none does.
 func (q *Queue) Ripen(h Home, ripe []Arrival, next int64, now int64, fx []Effect) []Effect {
 	d := q.delays
-	if d == nil || !d.recalling {
+	if d == nil || !d.recalling[h] {
 		return spare(ripe, fx)
 	}
-	d.recalling = false
+	d.recalling[h] = false
 	d.ask[h] = next
 	r := &q.ready
 	back := make([]*Entry, 0, len(ripe))
@@ -347,10 +355,10 @@ func (q *Queue) unpark(h Home, size int64) {
 // Rest ends a Recall that brings nothing. The home is asked again at next, a unix millisecond; 0: when something else waits there.
 func (q *Queue) Rest(h Home, next int64) {
 	d := q.delays
-	if d == nil || !d.recalling {
+	if d == nil || !d.recalling[h] {
 		return
 	}
-	d.recalling = false
+	d.recalling[h] = false
 	if d.ask[h] == 0 || next != 0 && next < d.ask[h] {
 		d.ask[h] = next
 	}

@@ -96,7 +96,7 @@ func (q *Queue) Expiring() bool { return q.expiry.live > 0 }
 // NextExpiry returns the unix millisecond at which Expire has something to do, 0 for none.
 func (q *Queue) NextExpiry() int64 {
 	x := &q.expiry
-	if q.delays != nil && q.delays.recalling {
+	if q.recalling() {
 		return 0
 	}
 	for len(x.heap) > 0 && !x.heap[0].entry.waiting() && x.heap[0].entry.state != stateDelayed {
@@ -112,7 +112,7 @@ func (q *Queue) NextExpiry() int64 {
 // that is with a consumer is left alone until it comes back.
 func (q *Queue) Expire(max int, now int64, fx []Effect) []Effect {
 	x := &q.expiry
-	if q.delays != nil && q.delays.recalling {
+	if q.recalling() {
 		return fx
 	}
 	for ; max > 0 && len(x.heap) > 0 && x.heap[0].at <= now; max-- {

@@ -74,7 +74,7 @@ func (q *Queue) emptied(h Home, f *frontier, priority uint8) {
 
 // expireDelayed makes an entry leave that waits for its time at home only.
 func (q *Queue) expireDelayed(h Home, priority uint8, d *Overdue, fx []Effect) []Effect {
-	if q.delays == nil || !q.delays.recalling {
+	if q.delays == nil || !q.delays.recalling[h] {
 		return append(fx, Effect{Kind: EffectStored, Message: d.Message})
 	}
 	q.unpark(h, int64(d.Bytes))

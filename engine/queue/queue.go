@@ -216,7 +216,7 @@ func (q *Queue) Purge(fx []Effect) []Effect {
 	for q.barred != nil && q.barred.n > 0 {
 		drop(q.barred.popFront())
 	}
-	if d := q.delays; d != nil && !d.recalling {
+	if d := q.delays; d != nil && !q.recalling() {
 		for len(d.heap) > 0 {
 			e := d.heap[len(d.heap)-1]
 			d.remove(e)
@@ -233,7 +233,7 @@ func (q *Queue) Purge(fx []Effect) []Effect {
 // stay until Finish. The queue is to be thrown away.
 func (q *Queue) Clear(fx []Effect) ([]*Consumer, []Effect) {
 	if d := q.delays; d != nil {
-		d.recalling, d.away, d.ask = false, [homes]int{}, [homes]int64{}
+		d.recalling, d.away, d.ask = [homes]bool{}, [homes]int{}, [homes]int64{}
 		q.bytes -= d.bytes[InStore] + d.bytes[InSpill]
 		d.bytes = [homes]int64{}
 	}
