@@ -12,7 +12,7 @@ type boundQueue struct {
 	inflight int32 // messages in the commit window that will arrive
 	deleted  bool
 
-	asking       [2]bool // whether the sweepers of store and spill have been asked for what waits there for its time, under guard
+	asking       [2]bool // whether the sweepers of store and spill have been asked for what waits there for its time
 	auto         bool    // made on first use
 	temporary    bool    // ends with its link or its dynamic address
 	reapable     bool    // may have to be deleted when it runs empty; changed under the guard and the address's mu

@@ -3,6 +3,7 @@ package engine_test
 import (
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/letomq/leto/engine"
 )
@@ -87,6 +88,7 @@ func TestReleasedReturnsUncounted(t *testing.T) {
 		c := w.consumer("q")
 		for range 20 { // more often than attempts are allowed
 			c.settle(released, c.take(1)...)
+			later(time.Second) // it pauses
 		}
 		w.expectQueue("q", "a", "b", "c")
 		if d := c.take(1)[0]; d.FirstAcquirer {

@@ -45,6 +45,8 @@ func (s *sweeper) nextRecall() *boundQueue {
 // recall brings a queue entries that have waited at home for their time, a bounded number: those that are due first. They are without
 // a time at home before they can be given to anybody, so that no load and no restart takes them for waiting.
 func (s *sweeper) recall(q *boundQueue) {
+	s.leaving.Lock() // an entry that comes back is known to its home as one that doesn't wait before it is to the queue
+	defer s.leaving.Unlock()
 	q.guard.enter()
 	q.asking[s.home] = false
 	if q.deleted {
@@ -120,7 +122,7 @@ func (s *sweeper) ripe(q *boundQueue, until int64) (ripe []queue.Arrival, next i
 	slices.Sort(numbers)
 	told := len(numbers)
 	q.guard.enter()
-	numbers = q.core.Waits(numbers)
+	numbers = q.core.Waits(s.home, numbers)
 	q.guard.leave()
 	if len(numbers) < told {
 		sooner(until + sweepRetry.Milliseconds()) // not published yet, or it is on its way already

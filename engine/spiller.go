@@ -114,7 +114,7 @@ func (s *spiller) purge(q *boundQueue, l *queue.Load) {
 	if !q.core.Spilled(l.Priority) {
 		delete(s.top, k)
 	}
-	if known && top >= l.From {
+	if known && top >= l.From && l.From <= l.Last {
 		r := Record{Kind: RecordPurge, Queue: id, Priority: l.Priority, FromNumber: l.From, Number: l.Last}
 		if l.From == l.Last {
 			r.Kind = RecordRemove

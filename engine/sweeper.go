@@ -317,7 +317,7 @@ func (s *sweeper) expireWaiting(q *boundQueue, id QueueID, priority uint8, numbe
 	if err == nil {
 		q.guard.enter()
 		told := len(numbers)
-		numbers = q.core.Waits(numbers)
+		numbers = q.core.Waits(s.home, numbers)
 		late = len(numbers) < told
 		q.guard.leave()
 		for len(numbers) > 0 && err == nil {

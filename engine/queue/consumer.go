@@ -13,6 +13,7 @@ type Consumer struct {
 	drains       int    // to be answered
 	view         *view  // a browser's; nil for one that takes
 	seek         uint64 // barred entries below this key are not for it
+	id           uint32 // of the queue's consumers; not 0
 	settled      bool   // takes for good
 	bars         bool   // some entry may bar it
 	gone         bool
@@ -29,7 +30,8 @@ const (
 
 // Attach adds a consumer, without credit.
 func (q *Queue) Attach(mode Mode, tag any) *Consumer {
-	c := &Consumer{Tag: tag, settled: mode == TakeSettled}
+	q.attached++
+	c := &Consumer{Tag: tag, id: q.attached, settled: mode == TakeSettled}
 	if mode == Browse {
 		c.view = &view{last: endKey}
 		q.browsers = append(q.browsers, c)

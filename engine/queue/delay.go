@@ -14,12 +14,26 @@ import (
 
 // delays is what a queue has that ever had an entry that waited for its time.
 type delays struct {
-	heap      []*Entry     // in memory, the earliest first
-	last      uint64       // no entry with a higher number has ever waited for its time
-	away      [homes]int   // at home only
-	bytes     [homes]int64 // payloads of these
-	ask       [homes]int64 // when to ask for them, in unix milliseconds; 0: not known, or there are none
-	recalling [homes]bool  // that home is being asked: nothing of heap moves
+	heap    []*Entry // in memory, the earliest first
+	parked  [homes]parked
+	leaving map[uint64]struct{} // have expired while they waited; their home may not know it before Finish
+}
+
+// parked is what waits at one home only.
+type parked struct {
+	count     int
+	bytes     int64  // payloads of these, as far as they are known
+	last      uint64 // of this home no entry with a higher number has ever waited for its time
+	ask       int64  // when to ask for them, in unix milliseconds; 0: not known, or there are none
+	recalling bool   // they are being asked for: nothing of heap moves
+	joined    bool   // since then more have come, of which the answer needn't tell
+}
+
+// askAt has the home be asked at a unix millisecond at the latest, 0 for whenever.
+func (p *parked) askAt(at int64) {
+	if p.ask == 0 || at != 0 && at < p.ask {
+		p.ask = at
+	}
 }
 
 // wait is what an entry has that waits for its time.
@@ -49,20 +63,20 @@ func (p *Policy) delay(n uint32) int64 {
 	if p.Spread > 0 && p.Random != nil && d <= math.MaxInt64/4 {
 		d += math.Trunc(d * min(p.Spread, 1) * (2*p.Random() - 1))
 	}
-	return int64(max(min(d, most, maxDelay), 0)) // a comparison with an infinite one is right as well
+	return int64(max(min(d, most, MaxDelay), 0)) // a comparison with an infinite one is right as well
 }
 
-// maxDelay is some 30,000 years: that can be added to any time of day.
-const maxDelay = 1 << 50
+// MaxDelay is the longest delay in milliseconds: some 30,000 years. It can be added to any time of day.
+const MaxDelay = 1 << 50
 
 // due returns when an entry may be given to somebody that has just failed, 0 for at once.
 func (q *Queue) due(e *Entry, o *Outcome, now int64) int64 {
 	at := int64(0)
 	switch {
 	case o.DueAt != 0:
-		at = min(o.DueAt, maxDelay)
+		at = min(o.DueAt, MaxDelay)
 	case o.HasDelay:
-		at = now + min(max(o.Delay, 0), maxDelay)
+		at = now + min(max(o.Delay, 0), MaxDelay)
 	case q.policy != nil:
 		at = now + q.policy.delay(e.count-e.base)
 	}
@@ -78,22 +92,23 @@ func (e *Entry) back(c *Consumer, now int64) int64 {
 		e.more = &more{}
 	}
 	m := e.more
-	n := m.returned.by(c)
+	n := m.returned.by(c.id)
 	if n <= pauseAfter {
 		return 0
 	}
 	return now + int64(min(pauseFirst<<min(n-pauseAfter-1, 10), pauseMost))
 }
 
-// returns counts how often an entry has come back from consumers uncounted: from the last few of them.
+// returns counts how often an entry has come back from consumers uncounted: from the last few of them. It has their ids,
+// so that a message that waits doesn't keep in memory who has left.
 type returns [4]struct {
-	from *Consumer
+	from uint32
 	n    int32
 }
 
 // by counts one more and returns how many that makes. Who isn't among the last few counts on behalf of whoever goes: a message
 // that is passed around and never taken pauses as well.
-func (r *returns) by(c *Consumer) int32 {
+func (r *returns) by(c uint32) int32 {
 	least := 0
 	for i := range r {
 		if r[i].from == c {
@@ -137,7 +152,8 @@ func (q *Queue) schedule(m *Message, number uint64, now int64, fx []Effect) []Ef
 // hold has an entry, which is nowhere, wait until a time.
 func (q *Queue) hold(e *Entry, until int64, now int64, fx []Effect) []Effect {
 	d := q.delaying()
-	d.last = max(d.last, e.number)
+	p := &d.parked[q.ready.home(e.message)]
+	p.last = max(p.last, e.number)
 	if q.parks(e, until, now) {
 		return q.park(e, fx)
 	}
@@ -156,18 +172,18 @@ func (q *Queue) parks(e *Entry, until, now int64) bool {
 	h := q.ready.home(e.message)
 	b := q.ready.budget(h)
 	return b != nil && e.more.due != 0 && until == e.more.due && (until-now > b.Park || b.Tight.Load()) &&
-		!(h == InSpill && b.Closed.Load()) && len(e.more.barred) == 0
+		!(h == InSpill && b.Closed.Load()) && !e.prune()
 }
 
 // park lets go of an entry that is nowhere: from now on it is at home only.
 func (q *Queue) park(e *Entry, fx []Effect) []Effect {
-	d, m := q.delaying(), e.message
+	m := e.message
 	h := q.ready.home(m)
-	d.away[h]++
-	d.bytes[h] += int64(m.Size())
-	if d.ask[h] == 0 || e.more.due < d.ask[h] {
-		d.ask[h] = e.more.due
-	}
+	p := &q.delaying().parked[h]
+	p.count++
+	p.bytes += int64(m.Size())
+	p.joined = true
+	p.askAt(e.more.due)
 	if m.Expiry != 0 {
 		q.expiry.drop()
 	}
@@ -185,12 +201,20 @@ func (q *Queue) Delayed() int {
 		return 0
 	}
 	d := q.delays
-	return len(d.heap) + d.away[InStore] + d.away[InSpill]
+	return len(d.heap) + d.parked[InStore].count + d.parked[InSpill].count
+}
+
+// parked returns how many entries wait for their time at a home only.
+func (q *Queue) parked(h Home) int {
+	if q.delays == nil {
+		return 0
+	}
+	return q.delays.parked[h].count
 }
 
 // Spilled reports whether something of a priority may be in the spill.
 func (q *Queue) Spilled(priority uint8) bool {
-	return q.delays != nil && q.delays.away[InSpill] > 0 || q.ready.frontier(min(priority, 9), InSpill) != nil
+	return q.parked(InSpill) > 0 || q.ready.frontier(min(priority, 9), InSpill) != nil
 }
 
 // NextDue returns the unix millisecond at which Wake has something to do, 0 for none.
@@ -204,10 +228,10 @@ func (q *Queue) NextDue() int64 {
 // NextAsk returns the unix millisecond at which a home has to be asked for entries that wait there for their time, 0
 // for none.
 func (q *Queue) NextAsk(h Home) int64 {
-	if q.delays == nil || q.delays.recalling[h] {
+	if q.delays == nil || q.delays.parked[h].recalling {
 		return 0
 	}
-	return q.delays.ask[h]
+	return q.delays.parked[h].ask
 }
 
 // Wake has entries in memory be given whose time has come, max of them at most; NextDue says whether there are more.
@@ -248,14 +272,15 @@ func (q *Queue) Wake(max int, now int64, fx []Effect) []Effect {
 // waits for its time. What the home knows when all holds that has been asked of it up to now is the truth of those that
 // Waits reports to be there.
 func (q *Queue) Recall(h Home) {
-	d := q.delaying()
-	d.recalling[h], d.ask[h] = true, 0
+	p := &q.delaying().parked[h]
+	p.recalling, p.joined, p.ask = true, false, 0
 }
 
-// Waits returns those of some numbers, in ascending order, whose entries wait at home only, by what the home knows.
-func (q *Queue) Waits(numbers []uint64) []uint64 {
+// Waits returns those of some numbers, in ascending order, whose entries wait at home only, by what the home knows. It
+// changes the slice.
+func (q *Queue) Waits(h Home, numbers []uint64) []uint64 {
 	d := q.delays
-	if d == nil || !q.recalling() {
+	if d == nil || !d.parked[h].recalling {
 		return nil
 	}
 	here := map[uint64]bool{}
@@ -264,11 +289,16 @@ func (q *Queue) Waits(numbers []uint64) []uint64 {
 			here[e.number] = true
 		}
 	}
-	return slices.DeleteFunc(numbers, func(n uint64) bool { return n > d.last || here[n] })
+	return slices.DeleteFunc(numbers, func(n uint64) bool {
+		_, leaves := d.leaving[n]
+		return n > d.parked[h].last || here[n] || leaves
+	})
 }
 
 // recalling reports whether a home is being asked.
-func (q *Queue) recalling() bool { return q.delays != nil && q.delays.recalling != [homes]bool{} }
+func (q *Queue) recalling() bool {
+	return q.delays != nil && (q.delays.parked[InStore].recalling || q.delays.parked[InSpill].recalling)
+}
 
 // Room returns whether entries that wait at a home may come into memory: while there is little of it in the queue, or ample.
 func (q *Queue) Room(h Home) bool {
@@ -283,16 +313,16 @@ func (q *Queue) Room(h Home) bool {
 	return kept < b.Low || !b.Tight.Load() && kept < b.Ceiling/2 && b.used.Load() < b.Limit
 }
 
-// Ripen has entries be given that Waits has named: with their time over, also at home, or where take is set, with
-// nothing of them left to be done at home. next is the time of the first that stays there, 0 if none does.
+// Ripen has entries be given that Waits has named. Their time is over, in the store as well, before it is called; from the
+// spill they are gone then, as an EffectPurged says. next is the time of the first that the home has told to stay there, 0
+// if none does.
 func (q *Queue) Ripen(h Home, ripe []Arrival, next int64, now int64, fx []Effect) []Effect {
-	d := q.delays
-	if d == nil || !d.recalling[h] {
+	if q.delays == nil || !q.delays.parked[h].recalling {
 		return spare(ripe, fx)
 	}
-	d.recalling[h] = false
-	d.ask[h] = next
-	r := &q.ready
+	r, p := &q.ready, &q.delays.parked[h]
+	p.recalling = false
+	p.askAt(next)
 	back := make([]*Entry, 0, len(ripe))
 	for i := range ripe {
 		a := &ripe[i]
@@ -303,7 +333,7 @@ func (q *Queue) Ripen(h Home, ripe []Arrival, next int64, now int64, fx []Effect
 				Priority: m.level(), Spilled: true, From: a.Number, Last: a.Number,
 			}))
 		} else if f := r.frontier(m.level(), h); f != nil && a.Number >= f.from {
-			q.settleDown(f, h, a)
+			q.settleDown(f, a)
 			fx = append(fx, Effect{Kind: EffectStored, Message: m})
 			continue
 		}
@@ -312,9 +342,9 @@ func (q *Queue) Ripen(h Home, ripe []Arrival, next int64, now int64, fx []Effect
 		}
 		back = append(back, a.entry())
 	}
-	if next == 0 {
-		q.bytes -= d.bytes[h] // what was counted and isn't there
-		d.away[h], d.bytes[h] = 0, 0
+	if next == 0 && !p.joined {
+		q.bytes -= p.bytes // what was counted and isn't there
+		p.count, p.bytes = 0, 0
 	}
 	for _, e := range back {
 		if e.acquisition == 0 && e.count == 0 {
@@ -326,15 +356,14 @@ func (q *Queue) Ripen(h Home, ripe []Arrival, next int64, now int64, fx []Effect
 	return q.dispatch(now, q.giveBack(back, now, fx))
 }
 
-// settleDown counts an entry that stays where it is behind a frontier. A load on its way that may have passed it is done
-// once more.
-func (q *Queue) settleDown(f *frontier, h Home, a *Arrival) {
+// settleDown counts an entry that stays where it is behind a frontier. A load on its way may have passed it.
+func (q *Queue) settleDown(f *frontier, a *Arrival) {
 	if f.load != nil {
 		if a.Number > f.load.Last {
 			f.since++
-		} else {
-			f.load = nil
-			q.ready.shrink(q.ready.level(a.Message.level()), h)
+		}
+		if f.missed == 0 || a.Number < f.missed {
+			f.missed = a.Number
 		}
 	}
 	f.count++
@@ -345,23 +374,21 @@ func (q *Queue) settleDown(f *frontier, h Home, a *Arrival) {
 
 // unpark takes an entry out of those at a home, whose payload has some size.
 func (q *Queue) unpark(h Home, size int64) {
-	d := q.delays
-	d.away[h]--
-	known := min(size, d.bytes[h]) // those that Restore has told of aren't
-	d.bytes[h] -= known
+	p := &q.delays.parked[h]
+	p.count--
+	known := min(size, p.bytes) // those that Restore has told of aren't
+	p.bytes -= known
 	q.bytes += size - known
 }
 
-// Rest ends a Recall that brings nothing. The home is asked again at next, a unix millisecond; 0: when something else waits there.
+// Rest ends a Recall that brings nothing. The home is asked again at next, a unix millisecond.
 func (q *Queue) Rest(h Home, next int64) {
-	d := q.delays
-	if d == nil || !d.recalling[h] {
+	if q.delays == nil || !q.delays.parked[h].recalling {
 		return
 	}
-	d.recalling[h] = false
-	if d.ask[h] == 0 || next != 0 && next < d.ask[h] {
-		d.ask[h] = next
-	}
+	p := &q.delays.parked[h]
+	p.recalling = false
+	p.askAt(next)
 }
 
 // before orders entries by time, then as they are delivered.
@@ -425,5 +452,25 @@ func (d *delays) down(i int) {
 		}
 		d.swap(i, least)
 		i = least
+	}
+}
+
+// departs notes that an entry leaves whose home takes it for waiting until Finish.
+func (q *Queue) departs(number uint64) {
+	d := q.delaying()
+	if d.leaving == nil {
+		d.leaving = map[uint64]struct{}{}
+	}
+	d.leaving[number] = struct{}{}
+}
+
+// departed notes that Finish has been called for an entry.
+func (q *Queue) departed(number uint64) {
+	d := q.delays
+	if d == nil || d.leaving == nil {
+		return
+	}
+	if delete(d.leaving, number); len(d.leaving) == 0 {
+		d.leaving = nil
 	}
 }

@@ -137,5 +137,8 @@ func (q *Queue) Expire(max int, now int64, fx []Effect) []Effect {
 // expire begins the way out of an entry whose time has come. It must have been taken out of wherever it was.
 func (q *Queue) expire(e *Entry, fx []Effect) []Effect {
 	q.counters.Expired++
+	if e.Due() != 0 {
+		q.departs(e.number)
+	}
 	return q.leave(e, EffectExpired, CauseNone, fx)
 }

@@ -25,6 +25,7 @@ type frontier struct {
 	bytes      int64  // their payloads; after Restore right only for all priorities together
 	load       *Load  // on its way; nil for none
 	since      int    // of count, came after load was asked for
+	missed     uint64 // the first that load may have passed, since it waited for its time then; 0: none
 	gone       gone   // numbers of this range that it doesn't have any more, and the store may still have
 }
 
@@ -37,8 +38,7 @@ type Load struct {
 	Entries    int    // at most so many
 	Bytes      int    // and no more once their payloads have reached so many bytes
 	Browser    *Consumer
-	Lost       int   // of an EffectPurged from the spill, as is:
-	Emptied    bool  // nothing of the priority is left there
+	Lost       int   // of an EffectPurged from the spill
 	reserved   int64 // of the budget
 }
 
@@ -61,9 +61,9 @@ func (q *Queue) Restore(levels []Stored, bytes int64) {
 	for _, s := range levels {
 		q.counters.Added += uint64(s.Delayed)
 		if s.Delayed > 0 {
-			d := q.delaying()
-			d.away[InStore] += s.Delayed
-			d.last, d.ask[InStore] = max(d.last, s.Last), 1
+			p := &q.delaying().parked[InStore]
+			p.count += s.Delayed
+			p.last, p.ask = max(p.last, s.Last), 1
 		}
 		if s.Entries == 0 {
 			continue
@@ -240,7 +240,7 @@ func (q *Queue) refill(fx []Effect) []Effect {
 		b.used.Add(load.reserved)
 	}
 	s.lease += load.reserved
-	f.load, f.since = load, 0
+	f.load, f.since, f.missed = load, 0, 0
 	return append(fx, loadEffect(EffectLoad, load))
 }
 
@@ -277,11 +277,16 @@ func (q *Queue) Loaded(load *Load, entries []Arrival, whole bool, now int64, fx 
 		return spare(entries, fx) // it was purged meanwhile
 	}
 	f.load = nil
+	if f.missed != 0 && f.missed <= load.Last {
+		whole = false
+	}
 	page := make([]*Entry, 0, len(entries))
+	var taken []uint64 // one by one, where others wait between them for their time
+	apart := h == InSpill && q.parked(InSpill) > 0
 	for i := range entries {
 		a := &entries[i]
-		if a.Number > f.last {
-			fx = spare(entries[i:], fx) // not published yet
+		if a.Number > f.last || f.missed != 0 && a.Number >= f.missed {
+			fx = spare(entries[i:], fx) // not published yet, or to be loaded once more
 			break
 		}
 		if a.Number < f.from || f.gone.has(a.Number) {
@@ -292,6 +297,9 @@ func (q *Queue) Loaded(load *Load, entries []Arrival, whole bool, now int64, fx 
 		f.count--
 		if a.Number > load.Last {
 			f.since--
+		}
+		if apart {
+			taken = append(taken, a.Number)
 		}
 		f.bytes -= int64(a.Message.Size())
 		e := a.entry()
@@ -313,9 +321,12 @@ func (q *Queue) Loaded(load *Load, entries []Arrival, whole bool, now int64, fx 
 		q.correct(f, f.since)
 	}
 	f.gone.loaded(f.from)
-	if h == InSpill && f.from > load.From {
+	switch {
+	case h == InSpill && apart && (len(taken) > 0 || lost > 0):
+		fx = unspill(load.Priority, taken, max(lost, 0), fx)
+	case h == InSpill && !apart && f.from > load.From:
 		fx = append(fx, loadEffect(EffectPurged, &Load{
-			Priority: load.Priority, Spilled: true, From: load.From, Last: f.from - 1, Lost: max(lost, 0), Emptied: f.count <= 0,
+			Priority: load.Priority, Spilled: true, From: load.From, Last: f.from - 1, Lost: max(lost, 0),
 		}))
 	}
 	if len(page) > 0 {
@@ -328,6 +339,22 @@ func (q *Queue) Loaded(load *Load, entries []Arrival, whole bool, now int64, fx 
 		r.shrink(r.level(load.Priority), h)
 	}
 	return q.dispatch(now, fx)
+}
+
+// unspill says that entries are gone from the spill, and nothing of what lies between them.
+func unspill(priority uint8, numbers []uint64, lost int, fx []Effect) []Effect {
+	l := &Load{Priority: priority, Spilled: true, From: 1, Last: 0, Lost: lost}
+	for _, n := range numbers {
+		if l.From > l.Last {
+			l.From, l.Last = n, n
+		} else if n == l.Last+1 {
+			l.Last = n
+		} else {
+			fx = append(fx, loadEffect(EffectPurged, l))
+			l = &Load{Priority: priority, Spilled: true, From: n, Last: n}
+		}
+	}
+	return append(fx, loadEffect(EffectPurged, l))
 }
 
 // correct sets how many entries lie behind a frontier: what was counted and isn't there can't be had, and mustn't be
@@ -358,7 +385,6 @@ func (q *Queue) purgeElsewhere(fx []Effect) []Effect {
 			purged := func(from, last uint64, count int) {
 				fx = append(fx, loadEffect(EffectPurged, &Load{
 					Priority: p, Stored: h == InStore, Spilled: h == InSpill, From: from, Last: last, Entries: count,
-					Emptied: h == InSpill,
 				}))
 			}
 			// Those that have gone from the store are on their way elsewhere.

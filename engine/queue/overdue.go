@@ -57,7 +57,7 @@ func (q *Queue) desert(h Home, f *frontier, e *Entry, bytes int, fx []Effect) []
 	f.bytes -= int64(bytes)
 	if h == InSpill {
 		fx = append(fx, loadEffect(EffectPurged, &Load{
-			Priority: e.priority, Spilled: true, From: e.number, Last: e.number, Emptied: f.count <= 0,
+			Priority: e.priority, Spilled: true, From: e.number, Last: e.number,
 		}))
 	}
 	return fx
@@ -74,7 +74,7 @@ func (q *Queue) emptied(h Home, f *frontier, priority uint8) {
 
 // expireDelayed makes an entry leave that waits for its time at home only.
 func (q *Queue) expireDelayed(h Home, priority uint8, d *Overdue, fx []Effect) []Effect {
-	if q.delays == nil || !q.delays.recalling[h] {
+	if q.delays == nil || !q.delays.parked[h].recalling {
 		return append(fx, Effect{Kind: EffectStored, Message: d.Message})
 	}
 	q.unpark(h, int64(d.Bytes))
@@ -83,6 +83,7 @@ func (q *Queue) expireDelayed(h Home, priority uint8, d *Overdue, fx []Effect) [
 	if h == InSpill {
 		fx = append(fx, loadEffect(EffectPurged, &Load{Priority: priority, Spilled: true, From: d.Number, Last: d.Number}))
 	}
+	q.departs(d.Number)
 	return q.expire(d.entry(), fx)
 }
 

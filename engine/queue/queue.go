@@ -10,6 +10,7 @@ type Queue struct {
 	turn     *Consumer   // next in the round of those with credit
 	hungry   int32       // consumers in the round
 	draining int32       // consumers and browsers with a drain to be answered
+	attached uint32      // consumers so far
 	takers   []*Consumer // in order of attaching, as are
 	browsers []*Consumer
 	expiry   expiry
@@ -202,10 +203,13 @@ func (q *Queue) Finish(e *Entry, fx []Effect) []Effect {
 		return fx
 	}
 	q.leaving--
+	q.departed(e.number)
 	return q.gone(e, CauseFinished, fx)
 }
 
-// Purge removes all entries that wait, but those that wait for their time at home only.
+// Purge removes all entries that wait, but those that wait for their time at home only, and between Recall and Ripen, or
+// Rest, those that do so in memory. Of what waits at home it may have some go as well, of which the counts then know only
+// when the home has told that nothing is left.
 func (q *Queue) Purge(fx []Effect) []Effect {
 	drop := func(e *Entry) {
 		q.waiting--
@@ -233,9 +237,8 @@ func (q *Queue) Purge(fx []Effect) []Effect {
 // stay until Finish. The queue is to be thrown away.
 func (q *Queue) Clear(fx []Effect) ([]*Consumer, []Effect) {
 	if d := q.delays; d != nil {
-		d.recalling, d.away, d.ask = [homes]bool{}, [homes]int{}, [homes]int64{}
-		q.bytes -= d.bytes[InStore] + d.bytes[InSpill]
-		d.bytes = [homes]int64{}
+		q.bytes -= d.parked[InStore].bytes + d.parked[InSpill].bytes
+		d.parked = [homes]parked{}
 	}
 	all := q.Members()
 	for _, c := range all {

@@ -1,0 +1,255 @@
+package engine_test
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/letomq/leto/engine"
+	"github.com/letomq/leto/store/memory"
+)
+
+// littleMemory returns options with little memory and a spill.
+func littleMemory() engine.Options {
+	o := tiny
+	o.Spill = func() (engine.Spill, error) { return &memory.Spill{}, nil }
+	return o
+}
+
+// A message that fails waits as the settings say, from attempt to attempt, and then dies.
+func TestRedeliveryWaits(t *testing.T) {
+	opts := set(engine.AddressSettings{
+		RedeliveryDelay: new(time.Second), RedeliveryMultiplier: new(2.0), MaxRedeliveryDelay: new(3 * time.Second), MaxDeliveryAttempts: new(5),
+	})
+	bothKinds(t, opts, func(t *testing.T, w *world, durable bool) {
+		p := w.producer("q")
+		p.send(durable, "bad")
+		c := w.consumer("q")
+		begun := time.Now()
+		for attempt, at := range []time.Duration{0, 1, 3, 6, 9} {
+			at *= time.Second
+			if wait := at - time.Since(begun); wait > 0 {
+				time.Sleep(wait - time.Millisecond)
+				c.credit(1)
+				if i := w.info("q"); i.Delivering != 0 || i.Delayed != 1 {
+					t.Fatalf("attempt %d: queue = %+v a millisecond before %v", attempt, i, at)
+				}
+				later(time.Millisecond)
+			}
+			d := c.take(1)
+			if d[0].Count != uint32(attempt) {
+				t.Fatalf("attempt %d: %q", attempt, texts(d))
+			}
+			c.settle(failed, d...)
+		}
+		w.expectQueue("DLQ", "bad+5")
+	})
+}
+
+// What waits holds up nobody, and has its place afterwards.
+func TestWaitingHoldsUpNobody(t *testing.T) {
+	opts := set(engine.AddressSettings{RedeliveryDelay: new(time.Second)})
+	bothKinds(t, opts, func(t *testing.T, w *world, durable bool) {
+		p := w.producer("q")
+		p.send(durable, "1", "2", "3", "4")
+		c := w.consumer("q")
+		d := c.take(2)
+		c.settle(failed, d[1], d[0])
+		expect(t, "meanwhile", c.take(1), "3")
+		p.send(durable, "5")
+		later(time.Second)
+		expect(t, "afterwards", c.rest(), "1+1", "2+1", "4", "5")
+	})
+}
+
+// A consumer may say how long a message waits.
+func TestConsumerSaysHowLong(t *testing.T) {
+	opts := set(engine.AddressSettings{RedeliveryDelay: new(time.Minute)})
+	bothKinds(t, opts, func(t *testing.T, w *world, durable bool) {
+		w.producer("q").send(durable, "a", "b", "c")
+		c := w.consumer("q")
+		d := c.take(3)
+		soon, then, now := failed, failed, failed
+		soon.HasDelay, soon.Delay = true, 2000
+		then.DueAt = time.Now().Add(time.Second).UnixMilli()
+		now.HasDelay = true
+		c.settle(soon, d[0])
+		c.settle(then, d[1])
+		c.settle(now, d[2])
+		expect(t, "at once", c.rest(), "c+1")
+		later(time.Second)
+		expect(t, "a second later", c.rest(), "b+1")
+		later(time.Second)
+		expect(t, "two seconds later", c.rest(), "a+1")
+	})
+}
+
+// A consumer that gives back whatever it gets can't make the broker spin.
+func TestReleasingPauses(t *testing.T) {
+	bothKinds(t, engine.Options{}, func(t *testing.T, w *world, durable bool) {
+		w.producer("q").send(durable, "x")
+		c := w.consumer("q")
+		begun := time.Now()
+		var at []time.Duration
+		for range 14 {
+			for len(c.got) == c.taken {
+				c.credit(1)
+				time.Sleep(time.Millisecond)
+			}
+			at = append(at, time.Since(begun))
+			c.settle(released, c.take(1)...)
+		}
+		for i, ms := range []int{0, 0, 0, 10, 20, 40, 80, 160, 320, 640, 1000, 1000, 1000} {
+			pause, want := at[i+1]-at[i], time.Duration(ms)*time.Millisecond
+			if pause < want || pause > want+5*time.Millisecond {
+				t.Errorf("pause %d takes %v, want %v", i+1, pause, want)
+			}
+		}
+	})
+}
+
+// What waits long is in the store only, or spilled, and comes when its time has come, after a restart as well.
+func TestWaitsSurviveRestart(t *testing.T) {
+	for _, restart := range []bool{false, true} {
+		t.Run(fmt.Sprint("restart ", restart), func(t *testing.T) {
+			opts := set(engine.AddressSettings{RedeliveryDelay: new(10 * time.Second)})
+			opts.Limits = tiny.Limits
+			inWorld(t, opts, func(t *testing.T, w *world) {
+				w.producer("q").send(true, "1", "2", "3")
+				c := w.consumer("q")
+				d := c.take(2)
+				c.settle(failed, d[0])
+				later(4 * time.Second)
+				c.settle(failed, d[1])
+				c.Close(engine.ClosingClean)
+				if i := w.info("q"); i.Delayed != 2 || i.Messages != 1 {
+					t.Fatalf("queue = %+v", i)
+				}
+				if used := w.Totals().Memory; used > 300 {
+					t.Errorf("%d bytes of memory are used", used)
+				}
+				if restart {
+					w.restart()
+				}
+				if i := w.info("q"); i.Delayed != 2 || i.Messages != 1 {
+					t.Fatalf("queue = %+v", i)
+				}
+				c = w.consumer("q")
+				c.credit(10)
+				expect(t, "at first", c.take(1), "3")
+				later(5900 * time.Millisecond)
+				expect(t, "before", c.got[c.taken:])
+				later(200 * time.Millisecond)
+				expect(t, "the first", c.take(1), "1+1")
+				later(4 * time.Second)
+				expect(t, "the second", c.take(1), "2+1")
+				c.settle(accepted, c.got[1:]...)
+				if i := w.info("q"); i.Delayed != 0 || i.Messages != 0 {
+					t.Errorf("queue = %+v, want none", i)
+				}
+			})
+		})
+	}
+}
+
+// Messages that are sent for later come within 100 ms of their time, in order of it, and take no memory meanwhile.
+func TestSentForLater(t *testing.T) {
+	for _, c := range []struct {
+		name             string
+		durable, restart bool
+	}{{"durable", true, false}, {"durable, restart", true, true}, {"transient", false, false}} {
+		t.Run(c.name, func(t *testing.T) {
+			inWorld(t, littleMemory(), func(t *testing.T, w *world) {
+				const n = 4000
+				begun := time.Now()
+				due := map[string]time.Time{}
+				rng := rand.New(rand.NewPCG(1, 2))
+				p := w.producer("q")
+				for i := range n {
+					m := msg(fmt.Sprint(i), c.durable)
+					at := begun.Add(30*time.Second + time.Duration(rng.IntN(60_000))*time.Millisecond)
+					m.Due = at.UnixMilli()
+					due[fmt.Sprint(i)] = at
+					p.start(m)
+					if i%100 == 0 {
+						synctest.Wait()
+					}
+				}
+				synctest.Wait()
+				if c.restart {
+					w.restart()
+				}
+				if i := w.info("q"); i.Delayed != n || i.Messages != 0 {
+					t.Fatalf("queue = %+v, want %d delayed", i, n)
+				}
+				if used := w.Totals().Memory; used > 300<<10 {
+					t.Errorf("%d bytes of memory are used", used)
+				}
+				r := w.consumer("q")
+				r.SetLimit(n)
+				last, worst := time.Time{}, time.Duration(0)
+				seen := 0
+				for time.Since(begun) < 95*time.Second {
+					later(10 * time.Millisecond)
+					for _, d := range r.got[seen:] {
+						at := due[string(d.Message.Payload)]
+						if at.Before(last.Add(-100 * time.Millisecond)) {
+							t.Fatalf("message due %v comes behind one due %v", at, last)
+						}
+						last = at
+						late := time.Since(at)
+						worst = max(worst, late)
+						if late < -time.Millisecond {
+							t.Fatalf("message %s comes %v early", d.Message.Payload, -late)
+						}
+						delete(due, string(d.Message.Payload))
+					}
+					if len(r.got) > seen {
+						r.settle(accepted, r.got[seen:]...)
+						seen = len(r.got)
+					}
+				}
+				if len(due) > 0 {
+					t.Errorf("%d messages haven't come: queue = %+v", len(due), w.info("q"))
+				}
+				if worst > 110*time.Millisecond {
+					t.Errorf("messages come up to %v late", worst)
+				}
+			})
+		})
+	}
+}
+
+// What waits for its time expires while it waits, in memory and at home only.
+func TestWaitingExpires(t *testing.T) {
+	for _, durable := range []bool{true, false} {
+		for _, wait := range []time.Duration{3 * time.Second, time.Minute} {
+			t.Run(fmt.Sprint("durable ", durable, ", waits ", wait), func(t *testing.T) {
+				inWorld(t, littleMemory(), func(t *testing.T, w *world) {
+					p := w.producer("q")
+					for i := range 20 {
+						m := msg(fmt.Sprint(i), durable)
+						m.Due = time.Now().Add(wait).UnixMilli()
+						if i%2 == 0 {
+							m.Expiry = time.Now().Add(2 * time.Second).UnixMilli()
+						}
+						p.publish(m)
+					}
+					later(5 * time.Second)
+					if i := w.info("q"); i.Expired != 10 || i.Delayed+i.Messages != 10 {
+						t.Fatalf("queue = %+v, want half of it expired", i)
+					}
+					later(wait)
+					if i := w.info("q"); i.Messages != 10 || i.Delayed != 0 {
+						t.Fatalf("queue = %+v, want the other half", i)
+					}
+					if i := w.info("ExpiryQueue"); i.Messages != 10 {
+						t.Errorf("expiry queue = %+v", i)
+					}
+				})
+			})
+		}
+	}
+}
