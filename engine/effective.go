@@ -40,9 +40,11 @@ func (t *settingsTable) effective(address string) []EffectiveSetting {
 			}
 		}
 	})
-	all := make([]EffectiveSetting, len(from))
+	all := make([]EffectiveSetting, 0, len(from))
 	for i := range from {
-		all[i] = EffectiveSetting{settingKey(values.Type().Field(i).Name), plainSetting(values.Field(i).Interface()), from[i]}
+		if key := settingKey(values.Type().Field(i).Name); key != "" {
+			all = append(all, EffectiveSetting{key, plainSetting(values.Field(i).Interface()), from[i]})
+		}
 	}
 	return all
 }
@@ -52,11 +54,17 @@ var otherKeys = map[string]string{
 	"DefaultAddressRouting": "default-address-routing-type",
 	"DefaultQueueRouting":   "default-queue-routing-type",
 	"IDCacheSize":           "id-cache-size",
+
+	// The configuration doesn't take these yet.
+	"RedeliveryDelay":      "",
+	"RedeliveryMultiplier": "",
+	"RedeliverySpread":     "",
+	"MaxRedeliveryDelay":   "",
 }
 
-// settingKey returns the configuration's name of a field: DeadLetterAddress is dead-letter-address.
+// settingKey returns the configuration's name of a field: DeadLetterAddress is dead-letter-address. Empty: it has none.
 func settingKey(field string) string {
-	if key := otherKeys[field]; key != "" {
+	if key, other := otherKeys[field]; other {
 		return key
 	}
 	var key strings.Builder
