@@ -3,6 +3,7 @@ package engine_test
 import (
 	"fmt"
 	"math/rand/v2"
+	"slices"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -17,6 +18,16 @@ func littleMemory() engine.Options {
 	o.Spill = func() (engine.Spill, error) { return &memory.Spill{}, nil }
 	return o
 }
+
+// all returns what has been delivered up to now.
+func (c *consumer) all() []engine.Delivery {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return slices.Clone(c.got)
+}
+
+// fresh returns what of that take hasn't returned.
+func (c *consumer) fresh() []engine.Delivery { return c.all()[c.taken:] }
 
 // A message that fails waits as the settings say, from attempt to attempt, and then dies.
 func TestRedeliveryWaits(t *testing.T) {
@@ -94,7 +105,7 @@ func TestReleasingPauses(t *testing.T) {
 		begun := time.Now()
 		var at []time.Duration
 		for range 14 {
-			for len(c.got) == c.taken {
+			for len(c.fresh()) == 0 {
 				c.credit(1)
 				time.Sleep(time.Millisecond)
 			}
@@ -140,12 +151,12 @@ func TestWaitsSurviveRestart(t *testing.T) {
 				c.credit(10)
 				expect(t, "at first", c.take(1), "3")
 				later(5900 * time.Millisecond)
-				expect(t, "before", c.got[c.taken:])
+				expect(t, "before", c.fresh())
 				later(200 * time.Millisecond)
 				expect(t, "the first", c.take(1), "1+1")
 				later(4 * time.Second)
 				expect(t, "the second", c.take(1), "2+1")
-				c.settle(accepted, c.got[1:]...)
+				c.settle(accepted, c.all()[1:]...)
 				if i := w.info("q"); i.Delayed != 0 || i.Messages != 0 {
 					t.Errorf("queue = %+v, want none", i)
 				}
@@ -193,7 +204,8 @@ func TestSentForLater(t *testing.T) {
 				seen := 0
 				for time.Since(begun) < 95*time.Second {
 					later(10 * time.Millisecond)
-					for _, d := range r.got[seen:] {
+					came := r.all()
+					for _, d := range came[seen:] {
 						at := due[string(d.Message.Payload)]
 						if at.Before(last.Add(-100 * time.Millisecond)) {
 							t.Fatalf("message due %v comes behind one due %v", at, last)
@@ -206,9 +218,9 @@ func TestSentForLater(t *testing.T) {
 						}
 						delete(due, string(d.Message.Payload))
 					}
-					if len(r.got) > seen {
-						r.settle(accepted, r.got[seen:]...)
-						seen = len(r.got)
+					if len(came) > seen {
+						r.settle(accepted, came[seen:]...)
+						seen = len(came)
 					}
 				}
 				if len(due) > 0 {
