@@ -1,6 +1,7 @@
 package store
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 
@@ -102,7 +103,7 @@ func (p pendingFound) purged(l *shelfLevel, first, last uint64) pendingFound {
 
 // renews reports whether an entry that the index may have is there anew.
 func (p *pendingFound) renews(number uint64) bool {
-	_, there := slices.BinarySearchFunc(p.fresh, number, func(e index.Entry, n uint64) int { return compare(e.Number, n) })
+	_, there := slices.BinarySearchFunc(p.fresh, number, func(e index.Entry, n uint64) int { return cmp.Compare(e.Number, n) })
 	return there
 }
 
