@@ -265,3 +265,25 @@ func TestWaitingExpires(t *testing.T) {
 		}
 	}
 }
+
+// A purge takes what pauses as well.
+func TestPurgeTakesWhatPauses(t *testing.T) {
+	bothKinds(t, engine.Options{}, func(t *testing.T, w *world, durable bool) {
+		w.producer("q").send(durable, "1", "2")
+		c := w.consumer("q")
+		for range 4 {
+			c.settle(released, c.take(1)...)
+		}
+		if i := w.info("q"); i.Delayed != 1 || i.Messages != 1 {
+			t.Fatalf("queue = %+v, want one that pauses", i)
+		}
+		if n, err := w.Purge("q", ""); n != 2 || err != nil {
+			t.Errorf("%d purged, %v, want 2", n, err)
+		}
+		later(time.Second)
+		w.restart()
+		if i := w.info("q"); i.Delayed+i.Messages != 0 {
+			t.Errorf("queue = %+v, want none", i)
+		}
+	})
+}

@@ -68,10 +68,9 @@ func (s *sweeper) recall(q *boundQueue) {
 		for i := range ripe {
 			s.broker.memory.release(ripe[i].Message)
 		}
-		if s.store.failed() {
-			return
+		if !s.store.failed() { // of a store that has failed everybody hears
+			s.complain(err)
 		}
-		s.complain(err)
 		ripe = nil
 	}
 	q.guard.enter()

@@ -1,6 +1,9 @@
 package queue
 
-import "math/bits"
+import (
+	"math/bits"
+	"slices"
+)
 
 // PurgeElsewhere removes all waiting entries that aren't in memory, and returns how many there were. That is little
 // work however many they are. PurgeUpTo follows.
@@ -10,7 +13,7 @@ func (q *Queue) PurgeElsewhere(fx []Effect) (removed int, _ []Effect) {
 	return before - q.waiting, fx
 }
 
-// PurgeUpTo removes entries that wait in memory and whose number is at most last, max of them, and returns how many there
+// PurgeUpTo removes entries that wait in memory, also for their time, and whose number is at most last, max of them, and returns how many there
 // were: less than max when there are no more.
 func (q *Queue) PurgeUpTo(last uint64, max int, now int64, fx []Effect) (removed int, _ []Effect) {
 	removed, fx = q.purgeUpTo(last, max, fx)
@@ -57,6 +60,27 @@ func (q *Queue) purgeUpTo(last uint64, max int, fx []Effect) (removed int, _ []E
 		removed++
 		q.barred.remove(i)
 		q.waiting--
+		fx = q.gone(e, CausePurged, fx)
+	}
+	pausing, fx := q.purgeDelayed(last, max-removed, fx)
+	return removed + pausing, fx
+}
+
+// purgeDelayed removes entries that wait in memory for their time. What waits for it at home only isn't known here one by
+// one; while a home is asked for those, none goes.
+func (q *Queue) purgeDelayed(last uint64, max int, fx []Effect) (removed int, _ []Effect) {
+	if q.delays == nil || q.recalling() {
+		return 0, fx
+	}
+	for _, e := range slices.Clone(q.delays.heap) {
+		if e.number > last {
+			continue
+		}
+		if removed == max {
+			break
+		}
+		removed++
+		q.delays.remove(e)
 		fx = q.gone(e, CausePurged, fx)
 	}
 	return removed, fx

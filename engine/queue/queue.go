@@ -1,5 +1,7 @@
 package queue
 
+import "math"
+
 // Queue is one queue. The zero value is ready to use, with no policy: endless attempts. It is not safe for concurrent
 // use: whoever guards it calls one method at a time, carries out the effects in order, and lets the next one in.
 //
@@ -220,13 +222,7 @@ func (q *Queue) Purge(fx []Effect) []Effect {
 	for q.barred != nil && q.barred.n > 0 {
 		drop(q.barred.popFront())
 	}
-	if d := q.delays; d != nil && !q.recalling() {
-		for len(d.heap) > 0 {
-			e := d.heap[len(d.heap)-1]
-			d.remove(e)
-			fx = q.gone(e, CausePurged, fx)
-		}
-	}
+	_, fx = q.purgeDelayed(math.MaxUint64, math.MaxInt, fx)
 	if q.draining > 0 {
 		fx = q.answer(fx)
 	}
