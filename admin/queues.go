@@ -16,6 +16,7 @@ type Queue struct {
 	Messages     int    `json:"messages"`
 	Stored       int    `json:"stored"`  // of messages, in the store only, and
 	Spilled      int    `json:"spilled"` // on disk only though they needn't survive
+	Delayed      int    `json:"delayed"` // wait before they are given to anybody, and not among messages
 	Delivering   int    `json:"delivering"`
 	Bytes        int64  `json:"bytes"`
 	Consumers    int    `json:"consumers"`
@@ -31,7 +32,7 @@ type Queue struct {
 func describe(q engine.QueueInfo) Queue {
 	return Queue{
 		Name: q.Name, Address: q.Address, Routing: q.Routing.String(),
-		Messages: q.Messages, Stored: q.Stored, Spilled: q.Spilled, Delivering: q.Delivering, Bytes: q.Bytes, Consumers: q.Consumers,
+		Messages: q.Messages, Stored: q.Stored, Spilled: q.Spilled, Delayed: q.Delayed, Delivering: q.Delivering, Bytes: q.Bytes, Consumers: q.Consumers,
 		Added: q.Added, Acknowledged: q.Acknowledged, Expired: q.Expired, Killed: q.Killed,
 		Durable: q.Durable, Paused: q.Paused, Temporary: q.Temporary,
 	}

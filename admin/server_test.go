@@ -167,7 +167,7 @@ func TestMetrics(t *testing.T) {
 			t.Errorf("%s: %v, want %g", name, f, want)
 		}
 	}
-	for _, line := range []string{`leto_queue_messages_sum{state="ready"} 3`, `leto_queue_messages_sum{state="delivering"} 2`} {
+	for _, line := range []string{`leto_queue_messages_sum{state="ready"} 3`, `leto_queue_messages_sum{state="delivering"} 2`, `leto_queue_messages_sum{state="delayed"} 0`} {
 		if !strings.Contains(body, line+"\n") {
 			t.Errorf("no line %s", line)
 		}

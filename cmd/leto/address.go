@@ -154,7 +154,7 @@ func deleteAddress(c *cli.Context) error {
 	}
 	messages := 0
 	for _, q := range a.QueueList {
-		messages += q.Messages + q.Delivering
+		messages += q.Messages + q.Delayed + q.Delivering
 	}
 	if err := confirm(c, "delete address %s with %d queues and %d messages", name, a.Queues, messages); err != nil {
 		return err

@@ -174,7 +174,7 @@ func showQueue(c *cli.Context) error {
 	}
 	rows := [][]any{
 		{"queue", q.Name}, {"address", q.Address}, {"routing", q.Routing}, {"durable", q.Durable}, {"temporary", q.Temporary},
-		{"messages", q.Messages}, {"on disk only", q.Stored + q.Spilled}, {"delivering", q.Delivering}, {"bytes", q.Bytes},
+		{"messages", q.Messages}, {"on disk only", q.Stored + q.Spilled}, {"delayed", q.Delayed}, {"delivering", q.Delivering}, {"bytes", q.Bytes},
 		{"consumers", q.Consumers}, {"paused", q.Paused}, {"added", q.Added}, {"acknowledged", q.Acknowledged},
 		{"expired", q.Expired}, {"dead-lettered", q.Killed},
 	}
@@ -216,7 +216,7 @@ func deleteQueue(c *cli.Context) error {
 	if err != nil {
 		return err
 	}
-	if err := confirm(c, "delete queue %s with %d messages", name, q.Messages+q.Delivering); err != nil {
+	if err := confirm(c, "delete queue %s with %d messages", name, q.Messages+q.Delayed+q.Delivering); err != nil {
 		return err
 	}
 	return remove(c, "queue", name, queuePath(name))
