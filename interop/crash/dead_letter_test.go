@@ -157,17 +157,7 @@ func (m *mass) look(b *broker) (alive int) {
 // among the dead letters, never in both and never in neither; with how much memory there is differs how many wait in the
 // store only.
 func TestCase214_KilledWhileManyDie(t *testing.T) {
-	if testing.Short() {
-		t.Skip("starts brokers")
-	}
-	for _, memory := range []string{"256MiB", "16MiB"} {
-		t.Run(memory, func(t *testing.T) {
-			t.Parallel()
-			seed := uint64(number(t, "LETO_CRASH_SEED", int(time.Now().UnixNano()&0xffffff)))
-			t.Logf("LETO_CRASH_SEED=%d", seed)
-			dieAll(t, rand.New(rand.NewPCG(seed, 214)), memory)
-		})
-	}
+	withMuchAndLittle(t, 214, dieAll)
 }
 
 func dieAll(t *testing.T, rng *rand.Rand, memory string) {

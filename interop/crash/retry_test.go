@@ -81,17 +81,7 @@ func retriedPlaces(t *testing.T, b *broker) (back int) {
 // TestKilledWhileDeadLettersAreSentBack: SIGKILL while dead letters are sent back, and while messages are moved. Each is
 // in one place. With little memory most of them wait in the store only.
 func TestKilledWhileDeadLettersAreSentBack(t *testing.T) {
-	if testing.Short() {
-		t.Skip("starts brokers")
-	}
-	for _, memory := range []string{"256MiB", "16MiB"} {
-		t.Run(memory, func(t *testing.T) {
-			t.Parallel()
-			seed := uint64(number(t, "LETO_CRASH_SEED", int(time.Now().UnixNano()&0xffffff)))
-			t.Logf("LETO_CRASH_SEED=%d", seed)
-			sendBack(t, rand.New(rand.NewPCG(seed, 7)), memory)
-		})
-	}
+	withMuchAndLittle(t, 7, sendBack)
 }
 
 func sendBack(t *testing.T, rng *rand.Rand, memory string) {

@@ -6,6 +6,7 @@ package crash
 import (
 	"flag"
 	"fmt"
+	"math/rand/v2"
 	"os"
 	"strconv"
 	"sync"
@@ -60,6 +61,22 @@ func TestKill(t *testing.T) {
 		}
 	})
 	t.Logf("%d chains in %v: %v", chains, time.Since(begin).Round(time.Millisecond), &all)
+}
+
+// withMuchAndLittle runs a test with a broker that has much memory, and with one that has little, so that most messages
+// wait in the store only. salt tells its random numbers from those of other tests.
+func withMuchAndLittle(t *testing.T, salt uint64, run func(t *testing.T, rng *rand.Rand, memory string)) {
+	if testing.Short() {
+		t.Skip("starts brokers")
+	}
+	for _, memory := range []string{"256MiB", "16MiB"} {
+		t.Run(memory, func(t *testing.T) {
+			t.Parallel()
+			seed := uint64(number(t, "LETO_CRASH_SEED", int(time.Now().UnixNano()&0xffffff)))
+			t.Logf("LETO_CRASH_SEED=%d", seed)
+			run(t, rand.New(rand.NewPCG(seed, salt)), memory)
+		})
+	}
 }
 
 func number(t *testing.T, name string, otherwise int) int {
