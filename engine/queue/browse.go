@@ -156,7 +156,8 @@ func (q *Queue) shown(load *Load, entries []Arrival, whole bool, now int64, fx [
 		}
 		v.page.to = a.Number
 		// What has come into memory meanwhile is seen there, and what isn't published yet isn't there yet.
-		if f := q.ready.frontier(load.Priority, q.ready.home(a.Message)); f != nil && a.Number >= f.from && a.Number <= f.last && !f.gone.has(a.Number) {
+		h := q.ready.home(a.Message)
+		if f := q.ready.frontier(load.Priority, h); f != nil && a.Number >= f.from && a.Number <= f.last && !f.gone.has(a.Number) && !q.delays.awaits(h, a.Number) {
 			v.page.entries = append(v.page.entries, a.entry())
 		}
 	}

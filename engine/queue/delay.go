@@ -27,6 +27,36 @@ type parked struct {
 	ask       int64  // when to ask for them, in unix milliseconds; 0: not known, or there are none
 	recalling bool   // they are being asked for: nothing of heap moves
 	joined    bool   // since then more have come, of which the answer needn't tell
+
+	named  []uint64            // those that Waits has named; the home may have let go of their times already
+	purged map[uint64]struct{} // were in memory since Recall, and the home may have them still
+}
+
+// vanishes notes that an entry is purged, of which a home that is being asked may still tell.
+func (d *delays) vanishes(h Home, number uint64) {
+	p := &d.parked[h]
+	if !p.recalling {
+		return
+	}
+	if p.purged == nil {
+		p.purged = map[uint64]struct{}{}
+	}
+	p.purged[number] = struct{}{}
+}
+
+// awaits reports whether Ripen may bring a number: a load that does is too early.
+func (d *delays) awaits(h Home, number uint64) bool {
+	if d == nil || len(d.parked[h].named) == 0 {
+		return false
+	}
+	_, named := slices.BinarySearch(d.parked[h].named, number)
+	return named
+}
+
+// ended notes that a Recall has ended, and that the home is asked again at a unix millisecond, 0 if it has nothing.
+func (p *parked) ended(next int64) {
+	p.recalling, p.named, p.purged = false, nil, nil
+	p.askAt(next)
 }
 
 // askAt has the home be asked at a unix millisecond at the latest, 0 for whenever.
@@ -289,10 +319,13 @@ func (q *Queue) Waits(h Home, numbers []uint64) []uint64 {
 			here[e.number] = true
 		}
 	}
-	return slices.DeleteFunc(numbers, func(n uint64) bool {
+	numbers = slices.DeleteFunc(numbers, func(n uint64) bool {
 		_, leaves := d.leaving[n]
-		return n > d.parked[h].last || here[n] || leaves
+		_, purged := d.parked[h].purged[n]
+		return n > d.parked[h].last || here[n] || leaves || purged
 	})
+	d.parked[h].named = slices.Clone(numbers)
+	return numbers
 }
 
 // recalling reports whether a home is being asked.
@@ -321,8 +354,7 @@ func (q *Queue) Ripen(h Home, ripe []Arrival, next int64, now int64, fx []Effect
 		return spare(ripe, fx)
 	}
 	r, p := &q.ready, &q.delays.parked[h]
-	p.recalling = false
-	p.askAt(next)
+	p.ended(next)
 	back := make([]*Entry, 0, len(ripe))
 	for i := range ripe {
 		a := &ripe[i]
@@ -386,9 +418,7 @@ func (q *Queue) Rest(h Home, next int64) {
 	if q.delays == nil || !q.delays.parked[h].recalling {
 		return
 	}
-	p := &q.delays.parked[h]
-	p.recalling = false
-	p.askAt(next)
+	q.delays.parked[h].ended(next)
 }
 
 // before orders entries by time, then as they are delivered.

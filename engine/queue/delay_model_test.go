@@ -206,6 +206,9 @@ func (s *storeModel) tell(x *machine, h Home, a *asking) {
 func (s *storeModel) pick(x *machine, h Home, a *asking) {
 	waits := x.q.Waits(h, slices.Clone(a.numbers))
 	for _, n := range a.numbers {
+		if s.purged[n] && slices.Contains(waits, n) {
+			x.fatal("entry %d waits, and was purged", n)
+		}
 		at := slices.IndexFunc(x.m.entries, func(e *modelEntry) bool { return e.number == n })
 		here := at >= 0 && !x.m.entries[at].parked || slices.ContainsFunc(s.unseen, func(e *modelEntry) bool { return e.number == n })
 		if parked := at >= 0 && x.m.entries[at].parked; slices.Contains(waits, n) && here || !slices.Contains(waits, n) && parked {
@@ -269,9 +272,11 @@ func (s *storeModel) ripen(x *machine, h Home, a *asking) {
 	}
 	for e := range stays {
 		for _, c := range x.m.consumers {
-			if c.mode == Browse && e.number < c.top[e.priority] {
+			switch {
+			case c.mode != Browse:
+			case e.number < c.top[e.priority]:
 				c.done[e] = true
-			} else {
+			default:
 				c.unsure[e] = true
 			}
 		}

@@ -289,7 +289,7 @@ func (q *Queue) Loaded(load *Load, entries []Arrival, whole bool, now int64, fx 
 			fx = spare(entries[i:], fx) // not published yet, or to be loaded once more
 			break
 		}
-		if a.Number < f.from || f.gone.has(a.Number) {
+		if a.Number < f.from || f.gone.has(a.Number) || q.delays.awaits(h, a.Number) {
 			fx = spare(entries[i:i+1], fx)
 			continue
 		}

@@ -2,7 +2,6 @@ package queue
 
 import (
 	"cmp"
-	"flag"
 	"fmt"
 	"maps"
 	"slices"
@@ -218,7 +217,10 @@ func (x *machine) judge(fx []Effect) {
 		case EffectGone:
 			switch {
 			case f.Cause == CauseFinished && e.place == leaving:
-			case f.Cause == CausePurged && x.purging && (e.place == waiting || e.place == delayed && !e.parked && !x.q.recalling()):
+			case f.Cause == CausePurged && x.purging && (e.place == waiting || e.place == delayed && !e.parked):
+				if x.paged != nil && e.place == delayed {
+					x.paged.purged[e.number] = true
+				}
 			case f.Cause == CauseAccepted && x.accepted[e]:
 				x.m.acknowledged++
 				delete(x.accepted, e)
@@ -566,7 +568,7 @@ func (x *machine) add(insert bool) {
 	message := &Message{Payload: []byte{byte(e.payload)}, Priority: e.priority, Durable: durable}
 	e.message = message
 	e.priority = min(e.priority, 9)
-	if !insert && x.delaying() && rapid.IntRange(0, 3).Draw(x.t, "later") == 0 {
+	if !insert && rapid.IntRange(0, 3).Draw(x.t, "later") == 0 {
 		e.due = x.m.now + int64(rapid.SampledFrom([]int{-2, 0, 1, 5, 10, 30, 80}).Draw(x.t, "due"))
 		message.Due = e.due
 		e.place, e.until = delayed, e.due
@@ -668,11 +670,7 @@ func (x *machine) settle() {
 		key := rapid.SampledFrom([]string{"x-a", "x-b"}).Draw(x.t, "key")
 		o.Annotations = []Annotation{{key, int64(rapid.IntRange(0, 9).Draw(x.t, "value"))}}
 	}
-	override := 9
-	if x.delaying() {
-		override = rapid.IntRange(0, 9).Draw(x.t, "override")
-	}
-	switch override {
+	switch rapid.IntRange(0, 9).Draw(x.t, "override") {
 	case 0:
 		o.HasDelay, o.Delay = true, int64(rapid.SampledFrom([]int{-5, 0, 1, 15, 100}).Draw(x.t, "delay"))
 	case 1:
@@ -788,21 +786,10 @@ func (e *modelEntry) back(c *modelConsumer) int64 {
 	return int64(e.returned[at].times)
 }
 
-// parking has the model of a queue with little memory send messages for later and have failed ones wait, so that they wait
-// at home only. It still finds disagreements, of which it isn't known whose fault they are: nothing outside of this package and
-// its tests asks for such times until it finds none, but for the short pauses of what is released again and again.
-var parking = flag.Bool("parking", false, "have messages wait at home in TestPagedQueueAgainstModel")
-
-// delaying reports whether messages may be sent for later.
-func (x *machine) delaying() bool { return x.paged == nil || *parking }
-
 func testModel(t *rapid.T, paging bool) {
 	x := &machine{t: t, m: model{now: 1000}}
 	x.m.eager = rapid.Bool().Draw(t, "eager")
 	delays := []int64{0, 0, 3, 10, 60}
-	if paging && !*parking {
-		delays = []int64{0}
-	}
 	x.m.policy = Policy{
 		MaxAttempts:      rapid.SampledFrom([]int32{0, 1, 2, 3}).Draw(t, "attempts"),
 		RejectRedelivers: rapid.Bool().Draw(t, "redelivers"),
@@ -940,7 +927,7 @@ func testModel(t *rapid.T, paging bool) {
 			x.purging = true
 			x.judge(x.q.Purge(nil))
 			for _, e := range x.m.entries {
-				if e.place == waiting || e.place == delayed && !e.parked && !x.q.recalling() {
+				if e.place == waiting || e.place == delayed && !e.parked {
 					x.fatal("entry %d: there after purge", e.number)
 				}
 			}

@@ -13,8 +13,8 @@ func (q *Queue) PurgeElsewhere(fx []Effect) (removed int, _ []Effect) {
 	return before - q.waiting, fx
 }
 
-// PurgeUpTo removes entries that wait in memory, also for their time, and whose number is at most last, max of them, and returns how many there
-// were: less than max when there are no more.
+// PurgeUpTo removes entries that wait in memory, also for their time, and whose number is at most last, max of them, and
+// returns how many there were: less than max when there are no more.
 func (q *Queue) PurgeUpTo(last uint64, max int, now int64, fx []Effect) (removed int, _ []Effect) {
 	removed, fx = q.purgeUpTo(last, max, fx)
 	return removed, q.dispatch(now, fx)
@@ -67,9 +67,9 @@ func (q *Queue) purgeUpTo(last uint64, max int, fx []Effect) (removed int, _ []E
 }
 
 // purgeDelayed removes entries that wait in memory for their time. What waits for it at home only isn't known here one by
-// one; while a home is asked for those, none goes.
+// one.
 func (q *Queue) purgeDelayed(last uint64, max int, fx []Effect) (removed int, _ []Effect) {
-	if q.delays == nil || q.recalling() {
+	if q.delays == nil {
 		return 0, fx
 	}
 	for _, e := range slices.Clone(q.delays.heap) {
@@ -81,6 +81,7 @@ func (q *Queue) purgeDelayed(last uint64, max int, fx []Effect) (removed int, _ 
 		}
 		removed++
 		q.delays.remove(e)
+		q.delays.vanishes(q.ready.home(e.message), e.number)
 		fx = q.gone(e, CausePurged, fx)
 	}
 	return removed, fx

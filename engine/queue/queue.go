@@ -209,9 +209,8 @@ func (q *Queue) Finish(e *Entry, fx []Effect) []Effect {
 	return q.gone(e, CauseFinished, fx)
 }
 
-// Purge removes all entries that wait, but those that wait for their time at home only, and between Recall and Ripen, or
-// Rest, those that do so in memory. Of what waits at home it may have some go as well, of which the counts then know only
-// when the home has told that nothing is left.
+// Purge removes all entries that wait, but those that wait for their time at home only. Of these it may have some go as
+// well, of which the counts then know only when the home has told that nothing is left.
 func (q *Queue) Purge(fx []Effect) []Effect {
 	drop := func(e *Entry) {
 		q.waiting--

@@ -26,6 +26,7 @@ type storeModel struct {
 	handing  *loading
 	returned map[*Message]bool // came back in this step
 	leaving  map[uint64]bool   // were in the store only when they left, and the store may still have them
+	purged   map[uint64]bool   // while they waited in memory for their time
 	unpurged int               // entries that were counted as purged, and weren't there yet
 }
 
@@ -59,7 +60,7 @@ type loading struct {
 
 func newStoreModel(x *machine) *storeModel {
 	s := &storeModel{
-		rows: map[uint64]*row{}, spilled: map[uint64]*row{}, returned: map[*Message]bool{}, leaving: map[uint64]bool{},
+		rows: map[uint64]*row{}, spilled: map[uint64]*row{}, returned: map[*Message]bool{}, leaving: map[uint64]bool{}, purged: map[uint64]bool{},
 	}
 	s.open(x)
 	return s
@@ -235,8 +236,13 @@ func (s *storeModel) judge(x *machine, f *Effect) {
 		switch {
 		case l.Spilled && l.From < l.Last:
 			remove(s.spilled)
-		case l.Spilled: // it may have expired: a load may still find it
-			s.removals = append(s.removals, func() { remove(s.spilled) })
+		case l.Spilled: // it may have expired: a load may still find it, but nothing that is spilled anew goes with it
+			was := s.spilled[l.From]
+			s.removals = append(s.removals, func() {
+				if s.spilled[l.From] == was {
+					remove(s.spilled)
+				}
+			})
 		default:
 			s.removals = append(s.removals, func() { remove(s.rows) })
 		}
