@@ -197,3 +197,35 @@ func ReadTimestamp(value []byte) (Timestamp, bool) {
 	}
 	return Timestamp(be64(value[1:])), true
 }
+
+// ReadMillis reads an integer of any width, or a timestamp, that counts milliseconds.
+func ReadMillis(value []byte) (ms int64, ok bool) {
+	if len(value) > 9 { // no number: nothing of it need be decoded
+		return 0, false
+	}
+	v, _, err := ReadValue(value)
+	if err != nil {
+		return 0, false
+	}
+	switch v := v.(type) {
+	case Timestamp:
+		return int64(v), true
+	case int64:
+		return v, true
+	case int32:
+		return int64(v), true
+	case int16:
+		return int64(v), true
+	case int8:
+		return int64(v), true
+	case uint64:
+		return int64(min(v, 1<<63-1)), true
+	case uint32:
+		return int64(v), true
+	case uint16:
+		return int64(v), true
+	case uint8:
+		return int64(v), true
+	}
+	return 0, false
+}

@@ -54,12 +54,8 @@ var otherKeys = map[string]string{
 	"DefaultAddressRouting": "default-address-routing-type",
 	"DefaultQueueRouting":   "default-queue-routing-type",
 	"IDCacheSize":           "id-cache-size",
-
-	// The configuration doesn't take these yet.
-	"RedeliveryDelay":      "",
-	"RedeliveryMultiplier": "",
-	"RedeliverySpread":     "",
-	"MaxRedeliveryDelay":   "",
+	"RedeliveryMultiplier":  "redelivery-delay-multiplier",
+	"RedeliverySpread":      "redelivery-collision-avoidance-factor",
 }
 
 // settingKey returns the configuration's name of a field: DeadLetterAddress is dead-letter-address. Empty: it has none.

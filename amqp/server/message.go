@@ -56,8 +56,11 @@ func (p *incoming) message(now time.Time, ev *amqp.Event, encoded []byte, owned 
 		}
 	}
 	m.Expiry = queue.ExpiryAt(m.Arrived, m.TTL, int64(absolute))
+	var refusal *amqp.Error
+	if m.Due, refusal = dueOf(s.MessageAnnotations, m.Arrived); refusal != nil {
+		return nil, id, refusal
+	}
 	if s.ApplicationProperties != nil || s.MessageAnnotations != nil {
-		var refusal *amqp.Error
 		if id, refusal = p.duplicateID(&s, m); refusal != nil {
 			return nil, id, refusal
 		}

@@ -52,7 +52,9 @@ func (o *outgoing) verdictOf(s *codec.Outcome) engine.Outcome {
 	if !bytes.Equal(c.annotationsRead, s.Annotations) {
 		c.annotationsRead, c.annotations = s.Annotations, annotationsOf(s.Annotations)
 	}
-	return engine.Outcome{Kind: engine.Modified, Failed: s.DeliveryFailed, UndeliverableHere: s.UndeliverableHere, Annotations: c.annotations}
+	verdict := engine.Outcome{Kind: engine.Modified, Failed: s.DeliveryFailed, UndeliverableHere: s.UndeliverableHere, Annotations: c.annotations}
+	delayed(&verdict)
+	return verdict
 }
 
 // settle collects a settlement; neighbours with the same outcome go to the queue together.
@@ -74,7 +76,7 @@ func (o *outgoing) collect(s engine.Settlement, verdict engine.Outcome) {
 
 func same(a, b *engine.Outcome) bool {
 	return a.Kind == b.Kind && a.Failed == b.Failed && a.UndeliverableHere == b.UndeliverableHere &&
-		len(a.Annotations)+len(b.Annotations) == 0 &&
+		len(a.Annotations)+len(b.Annotations) == 0 && a.HasDelay == b.HasDelay && a.Delay == b.Delay && a.DueAt == b.DueAt &&
 		a.Condition == b.Condition && a.Description == b.Description
 }
 
@@ -140,10 +142,12 @@ func outcomeOf(s *codec.Outcome, fallback *engine.Outcome) engine.Outcome {
 		}
 		return o
 	case codec.StateModified:
-		return engine.Outcome{
+		o := engine.Outcome{
 			Kind: engine.Modified, Failed: s.DeliveryFailed, UndeliverableHere: s.UndeliverableHere,
 			Annotations: annotationsOf(s.Annotations),
 		}
+		delayed(&o)
+		return o
 	}
 	return *fallback
 }

@@ -267,7 +267,7 @@ func (s *Server) machineConfig(o ListenerOptions) amqp.Config {
 	m.HandleMax = s.cfg.HandleMax
 	m.IdleTimeout = s.cfg.IdleTimeout
 	m.HandshakeTimeout = s.cfg.HandshakeTimeout
-	m.OfferedCapabilities = []codec.Symbol{"ANONYMOUS-RELAY"}
+	m.OfferedCapabilities = []codec.Symbol{"ANONYMOUS-RELAY", "DELAYED_DELIVERY"}
 	m.Properties = codec.Map{
 		{Key: codec.Symbol("product"), Value: "leto"},
 		{Key: codec.Symbol("version"), Value: s.cfg.Version},

@@ -61,6 +61,12 @@ func addressSettings(s config.AddressSettings) engine.AddressSettings {
 		DeadLetterAddress:   s.DeadLetterAddress,
 		ExpiryAddress:       s.ExpiryAddress,
 		MaxDeliveryAttempts: s.MaxDeliveryAttempts,
+
+		RedeliveryDelay:      span(s.RedeliveryDelay),
+		RedeliveryMultiplier: s.RedeliveryGrowth,
+		RedeliverySpread:     s.RedeliverySpread,
+		MaxRedeliveryDelay:   span(s.MaxRedeliveryDelay),
+
 		CountOnLoss:         s.CountOnLoss,
 		AutoCreateAddresses: s.AutoCreateAddresses,
 		AutoCreateQueues:    s.AutoCreateQueues,
@@ -197,4 +203,12 @@ func (n *node) adminOptions() admin.Options {
 		}
 	}
 	return o
+}
+
+// span returns a time span, 0 for none.
+func span(d *config.Delay) *time.Duration {
+	if d == nil {
+		return nil
+	}
+	return new(time.Duration(max(*d, 0)) * time.Millisecond)
 }

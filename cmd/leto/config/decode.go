@@ -2,6 +2,7 @@ package config
 
 import (
 	"fmt"
+	"math"
 	"reflect"
 	"slices"
 	"strconv"
@@ -122,6 +123,12 @@ func setScalar(text string, into reflect.Value) error {
 			return fmt.Errorf("%q is not a whole number", text)
 		}
 		into.SetInt(n)
+	case reflect.Float64:
+		f, err := strconv.ParseFloat(text, 64)
+		if err != nil || math.IsNaN(f) || math.IsInf(f, 0) {
+			return fmt.Errorf("%q is not a number such as 1.5", text)
+		}
+		into.SetFloat(f)
 	case reflect.Uint16, reflect.Uint32:
 		n, err := strconv.ParseUint(text, 10, into.Type().Bits())
 		if err != nil {

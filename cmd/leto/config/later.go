@@ -11,8 +11,6 @@ var later = []string{
 	"listeners.tls", "listeners.websocket",
 	"store.journal-max", "limits.bindings",
 	"address-settings.max-size-bytes", "address-settings.address-full-policy",
-	"address-settings.redelivery-delay", "address-settings.redelivery-delay-multiplier",
-	"address-settings.redelivery-collision-avoidance-factor", "address-settings.max-redelivery-delay",
 	"address-settings.redistribution-delay", "address-settings.persist-delivery-count-before-delivery",
 }
 

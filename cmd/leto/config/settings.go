@@ -8,7 +8,11 @@ type AddressSettings struct {
 	DeadLetterAddress *string `key:"dead-letter-address"` // empty: what can't be delivered is dropped
 	ExpiryAddress     *string `key:"expiry-address"`      // empty: what expires is dropped
 
-	MaxDeliveryAttempts *int          `key:"max-delivery-attempts"` // -1: endless
+	MaxDeliveryAttempts *int          `key:"max-delivery-attempts"`                 // -1: endless
+	RedeliveryDelay     *Delay        `key:"redelivery-delay"`                      // after the first failed attempt
+	RedeliveryGrowth    *float64      `key:"redelivery-delay-multiplier"`           // of the delay, with each further one
+	RedeliverySpread    *float64      `key:"redelivery-collision-avoidance-factor"` // part of the delay by which it is more or less, 0..1
+	MaxRedeliveryDelay  *Delay        `key:"max-redelivery-delay"`                  // 0: ten times redelivery-delay
 	RejectPolicy        *RejectPolicy `key:"reject-policy"`
 	CountOnLoss         *bool         `key:"count-on-loss"` // a lost connection counts as a failed attempt
 
@@ -43,6 +47,12 @@ func (s AddressSettings) check(key string, bad func(key, format string, args ...
 	}
 	if n := s.IDCacheSize; n != nil && (*n < 0 || *n > maxIDCacheSize) {
 		bad(key+".id-cache-size", "%d isn't 0 (off) to %d", *n, maxIDCacheSize)
+	}
+	if f := s.RedeliveryGrowth; f != nil && *f < 0 {
+		bad(key+".redelivery-delay-multiplier", "%g is negative", *f)
+	}
+	if f := s.RedeliverySpread; f != nil && (*f < 0 || *f > 1) {
+		bad(key+".redelivery-collision-avoidance-factor", "%g is not from 0 to 1", *f)
 	}
 }
 
