@@ -40,8 +40,13 @@ func (o terms) attach() []byte {
 
 // flow grants credit to a link with handle 0 that has had count deliveries.
 func flow(count, credit uint32, drain bool) []byte {
-	return frame(wire.CodeFlow, wire.Uint(0), wire.Uint(window), wire.Uint(0), wire.Uint(window),
-		wire.Uint(0), wire.Uint(count), wire.Uint(credit), wire.Null(), wire.Bool(drain))
+	return flowOf(0, 0, count, credit, drain)
+}
+
+// flowOf is flow for a link with any handle, in a session that has sent some transfers.
+func flowOf(sent, handle, count, credit uint32, drain bool) []byte {
+	return frame(wire.CodeFlow, wire.Uint(0), wire.Uint(window), wire.Uint(sent), wire.Uint(window),
+		wire.Uint(handle), wire.Uint(count), wire.Uint(credit), wire.Null(), wire.Bool(drain))
 }
 
 // disposition asks for the outcome of deliveries first to last.

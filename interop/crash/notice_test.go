@@ -130,3 +130,112 @@ func TestLedgerNotices(t *testing.T) {
 		})
 	}
 }
+
+// TestBooksNotice tells books of what must not be, one thing at a time, and of the same without it.
+func TestBooksNotice(t *testing.T) {
+	const me, other = 1, 2
+	at := func(n name, count uint32) *delivery { return &delivery{name: n, at: n.to, count: count} }
+	first, second := name{producer: me, to: placeA}, name{producer: me, to: placeFew}
+	for _, c := range []struct {
+		name  string
+		want  string                  // part of the fault; "": none
+		tells func(b *books, w *work) // w has posted both
+	}{
+		{"all of it", "", func(b *books, w *work) {
+			b.commit(w)
+			b.restart()
+			b.look(first, placeA, 0)
+			b.look(second, placeFew, 0)
+			b.endLook()
+		}},
+		{"none of it", "", func(b *books, w *work) { b.commit(w); b.restart(); b.endLook() }},
+		{"half of it", "work 1 is decided", func(b *books, w *work) {
+			b.commit(w)
+			b.restart()
+			b.look(second, placeFew, 0)
+			b.endLook()
+		}},
+		{"none though it was answered", "not seen", func(b *books, w *work) {
+			b.commit(w)
+			b.told(w, holds)
+			b.restart()
+			b.endLook()
+		}},
+		{"some though it was rolled back", "seen in", func(b *books, w *work) {
+			b.rollback(w)
+			b.restart()
+			b.look(first, placeA, 0)
+			b.endLook()
+		}},
+		{"twice", "there twice", func(b *books, w *work) {
+			b.commit(w)
+			b.look(first, placeA, 0)
+			b.look(first, letters, 1)
+		}},
+		{"two have it", "while client 1 has it", func(b *books, w *work) {
+			b.commit(w)
+			b.deliver(first, placeA, 0, me)
+			b.deliver(first, placeA, 0, other)
+		}},
+		{"a rollback that counts", "", func(b *books, w *work) {
+			b.commit(w)
+			b.deliver(first, placeA, 0, me)
+			x := b.begin(false)
+			b.retire(x, at(first, 0), accept, true)
+			b.rollback(x)
+			b.told(x, undone)
+			b.deliver(first, placeA, 1, other)
+		}},
+		{"a rollback that isn't counted", "count 0", func(b *books, w *work) {
+			b.commit(w)
+			b.told(w, holds)
+			b.deliver(first, placeA, 0, me)
+			x := b.begin(false)
+			b.retire(x, at(first, 0), accept, true)
+			b.rollback(x)
+			b.told(x, undone)
+			b.restart()
+			b.look(first, placeA, 0)
+			b.look(second, placeFew, 0)
+			b.endLook()
+		}},
+		{"attempts that are used up", "", func(b *books, w *work) {
+			b.commit(w)
+			b.told(w, holds)
+			b.deliver(second, placeFew, 0, me)
+			x := b.begin(true)
+			b.retire(x, at(second, 0), fail, false)
+			b.told(x, holds)
+			b.deliver(second, placeFew, 1, me)
+			x = b.begin(true)
+			b.retire(x, at(second, 1), fail, false)
+			b.restart()
+			b.look(first, placeA, 0)
+			b.look(second, letters, 2)
+			b.endLook()
+		}},
+		{"accepted, confirmed and back", "seen in", func(b *books, w *work) {
+			b.commit(w)
+			b.told(w, holds)
+			b.deliver(first, placeA, 0, me)
+			x := b.begin(true)
+			b.retire(x, at(first, 0), accept, false)
+			b.told(x, holds)
+			b.restart()
+			b.look(first, placeA, 0)
+			b.look(second, placeFew, 0)
+			b.endLook()
+		}},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			b := newBooks()
+			w := b.begin(false)
+			b.post(w, first)
+			b.post(w, second)
+			c.tells(b, w)
+			if said := strings.Join(b.faults, "\n"); c.want == "" && said != "" || !strings.Contains(said, c.want) {
+				t.Errorf("faults are %q, want one with %q", b.faults, c.want)
+			}
+		})
+	}
+}

@@ -19,13 +19,18 @@ func plain(n name, size int) []byte {
 
 // readPlain returns which message arrives, and its delivery-count. What it carries is compared with what was sent.
 func readPlain(b []byte, size int) (n name, count uint32, m wire.Message, err error) {
+	return readSized(b, func(name) int { return size })
+}
+
+// readSized is readPlain for messages whose size depends on their name.
+func readSized(b []byte, size func(name) int) (n name, count uint32, m wire.Message, err error) {
 	if m, err = wire.Split(b); err != nil {
 		return n, 0, m, err
 	}
 	if n, err = nameOf(m.Bare); err != nil {
 		return n, 0, m, err
 	}
-	sent, err := wire.Split(plain(n, size))
+	sent, err := wire.Split(plain(n, size(n)))
 	if err == nil && !bytes.Equal(sent.Bare, m.Bare) {
 		err = fmt.Errorf("message %v: another one than was sent", n)
 	}
@@ -140,6 +145,8 @@ type taker struct {
 	drains  bool            // a drain isn't answered
 	open    map[uint32]name // that somebody wants to know about when they are settled
 	settled func(name)
+	id      uint32 // of the delivery that has arrived in part
+	partial []byte
 }
 
 // takerCredit is how many messages may come before any is settled.
@@ -169,9 +176,16 @@ func (r *taker) next(drain bool) (id uint32, message []byte, err error) {
 		}
 		switch f.Code {
 		case wire.CodeTransfer:
+			if r.partial == nil {
+				r.id, r.partial = uint32(f.Number(1)), []byte{}
+			}
+			if r.partial = append(r.partial, f.Payload...); f.Number(5) == 1 {
+				continue
+			}
 			r.count++
 			r.credit--
-			return uint32(f.Number(1)), f.Payload, nil
+			message, r.partial = r.partial, nil
+			return r.id, message, nil
 		case wire.CodeDisposition:
 			r.hear(&f)
 		case wire.CodeFlow:
@@ -218,8 +232,13 @@ func (r *taker) rest() {
 	}
 }
 
-// each browses a queue from its head to its end.
+// each browses a queue from its head to its end, whose messages are all of one size.
 func each(b *broker, address string, size int, f func(n name, count uint32, m wire.Message)) error {
+	return eachOf(b, address, func(name) int { return size }, f)
+}
+
+// eachOf is each for messages whose size depends on their name.
+func eachOf(b *broker, address string, size func(name) int, f func(n name, count uint32, m wire.Message)) error {
 	r, err := newTaker(b, "browser", terms{name: "look", address: address, browse: true}, nil)
 	if err != nil {
 		return err
@@ -245,7 +264,7 @@ func each(b *broker, address string, size int, f func(n name, count uint32, m wi
 			continue
 		}
 		last, more = id, true
-		n, count, m, err := readPlain(message, size)
+		n, count, m, err := readSized(message, size)
 		if err != nil {
 			return err
 		}

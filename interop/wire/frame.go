@@ -28,9 +28,16 @@ const (
 	CodeRejected    = 0x25
 	CodeReleased    = 0x26
 	CodeModified    = 0x27
-	CodeMechanisms  = 0x40
-	CodeInit        = 0x41
-	CodeOutcome     = 0x44
+
+	CodeCoordinator   = 0x30
+	CodeDeclare       = 0x31
+	CodeDischarge     = 0x32
+	CodeDeclared      = 0x33
+	CodeTransactional = 0x34
+
+	CodeMechanisms = 0x40
+	CodeInit       = 0x41
+	CodeOutcome    = 0x44
 )
 
 // maxFrame bounds what ReadFrame takes: more than any frame a peer of these tests

@@ -44,6 +44,32 @@ func Transfer(handle, id uint32, more bool, payload []byte) []byte {
 		Uint(0), Bool(false), Bool(more))), payload)
 }
 
+// AttachControl attaches a sending link to the coordinator of transactions.
+func AttachControl(handle uint32, name string) []byte {
+	return NewFrame(0, 0, Described(CodeAttach, List(String(name), Uint(handle), Bool(false),
+		Ubyte(0), Ubyte(0), Described(0x28, List(Null())), Described(CodeCoordinator, List(Null())),
+		Null(), Null(), Uint(0))), nil)
+}
+
+// Declare is the message that asks a coordinator for a transaction.
+func Declare() []byte { return Described(SectionValue, Described(CodeDeclare, List(Null()))) }
+
+// Discharge is the message that ends a transaction: with fail it is rolled back.
+func Discharge(txn []byte, fail bool) []byte {
+	return Described(SectionValue, Described(CodeDischarge, List(Binary(txn), Bool(fail))))
+}
+
+// Under is a delivery state that belongs to a transaction; without an outcome it is a posted message's.
+func Under(txn []byte, outcome ...[]byte) []byte {
+	return Described(CodeTransactional, List(append([][]byte{Binary(txn)}, outcome...)...))
+}
+
+// Post is Transfer of a message that is posted under a transaction.
+func Post(handle, id uint32, more bool, txn, payload []byte) []byte {
+	return NewFrame(0, 0, Described(CodeTransfer, List(Uint(handle), Uint(id), Binary(Uint(id)[1:]),
+		Uint(0), Bool(false), Bool(more), Null(), Under(txn))), payload)
+}
+
 // Continue is a further transfer of the delivery that is under way on the link.
 func Continue(handle uint32, more bool, payload []byte) []byte {
 	return NewFrame(0, 0, Described(CodeTransfer, List(Uint(handle), Null(), Null(), Null(), Null(), Bool(more))), payload)
