@@ -7,6 +7,7 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"sync/atomic"
 	"testing"
 
 	"github.com/letomq/leto/interop/foreign"
@@ -18,10 +19,14 @@ var broker *harness.Broker
 
 func TestMain(m *testing.M) { os.Exit(harness.Run(m, &broker)) }
 
+// runs counts those of TestExchange: with -count each has queues of its own, and nothing from one before.
+var runs atomic.Uint32
+
 // TestExchange: each client writes the specimens to a topic on which each has a queue of its
 // own. What arrives is what was sent, byte for byte where the reader shows bytes, else in
 // type and value; and what was sent means what the specimen does.
 func TestExchange(t *testing.T) {
+	run := runs.Add(1)
 	if testing.Short() {
 		t.Skip("starts a broker")
 	}
@@ -29,7 +34,7 @@ func TestExchange(t *testing.T) {
 	for _, writer := range foreign.Clients {
 		t.Run(writer.Name, func(t *testing.T) {
 			writer.Need(t)
-			topic := "topic://exchange-" + writer.Name
+			topic := fmt.Sprint("topic://exchange-", run, "-", writer.Name)
 			for _, reader := range foreign.Clients {
 				open(t, queue(topic, reader))
 			}
