@@ -98,7 +98,6 @@ func (b *Broker) ensure(n name, fallback Routing, force bool) (*address, error) 
 			routing = settings.DefaultAddressRouting
 		}
 		made := &address{broker: b, name: n.address, routing: routing, auto: true}
-		made.rules.Store(settings)
 		var err error
 		if a, err = b.add(made); err != nil {
 			return nil, err
@@ -117,6 +116,7 @@ func (b *Broker) add(made *address) (*address, error) {
 			b.totals.addresses.Add(-1)
 			return nil, fmt.Errorf("address %s: %d addresses: %w", made.name, count-1, ErrLimit)
 		}
+		made.rules.Store(b.settings.Load().find(made.name)) // here, so that Reload either finds it or has set what it gets
 		return made, nil
 	})
 }
@@ -194,7 +194,7 @@ func (a *address) place(q *boundQueue) {
 func (q *boundQueue) govern(s *Settings) {
 	a := q.address
 	q.reapable = a.temporary != nil || q.auto && s.AutoDeleteQueues && q.subscription == nil
-	q.core.SetPolicy(a.broker.policies.of(s, a.maxAttempts(s)))
+	q.core.SetPolicy(a.broker.settings.Load().policies.of(s, a.maxAttempts(s)))
 }
 
 // maxAttempts returns how many attempts a message has at the address. On the dead-letter address itself there is no

@@ -9,6 +9,19 @@ type QueueSpec struct {
 	Routing Routing // RoutingUnset: that of the address, or the default of its settings
 }
 
+// Check reports a name that no address or queue may have.
+func (s QueueSpec) Check() error {
+	switch {
+	case !validName(s.Address):
+		return fmt.Errorf("address %.80q: name is empty or too long, or has control characters: %w", s.Address, ErrInvalid)
+	case s.Queue != "" && !validName(s.Queue):
+		return fmt.Errorf("queue %s::%.80q: name is too long or has control characters: %w", s.Address, s.Queue, ErrInvalid)
+	case reserved(s.Address):
+		return fmt.Errorf("address %s: name is reserved: %w", s.Address, ErrNotAllowed)
+	}
+	return nil
+}
+
 // Declare is Create that takes what is there already.
 func (b *Broker) Declare(spec QueueSpec) error {
 	_, err := b.Create(spec)
@@ -20,11 +33,8 @@ func (b *Broker) Declare(spec QueueSpec) error {
 // survives a restart when Sync returns; so does an address without queues.
 func (b *Broker) Create(spec QueueSpec) (made bool, err error) {
 	n := name{spec.Address, spec.Queue, spec.Routing}
-	if !validName(n.address) || n.queue != "" && !validName(n.queue) {
-		return false, fmt.Errorf("declare %.80q::%.80q: name is too long or has control characters: %w", n.address, n.queue, ErrInvalid)
-	}
-	if reserved(n.address) {
-		return false, fmt.Errorf("declare %s: name is reserved: %w", n.address, ErrNotAllowed)
+	if err := spec.Check(); err != nil {
+		return false, fmt.Errorf("declare: %w", err)
 	}
 	for {
 		made = b.names.get(n.address) == nil

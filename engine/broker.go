@@ -28,7 +28,7 @@ type Broker struct {
 	subscriptions subscriptions
 	temporaries   temporaries
 	totals        totals
-	policies      policies
+	reloading     sync.Mutex // held by Reload, from end to end
 	observer      Observer
 	clock         func() time.Time
 	lastQueue     atomic.Uint64 // QueueID given last

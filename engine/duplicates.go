@@ -121,13 +121,17 @@ func (d *duplicates) load(a *address) error {
 	return nil
 }
 
-// account notes that rings have grown, and has those of the addresses that were sent to longest ago go when there is no
+// account notes that rings have grown, or shrunk, and has those of the addresses that were sent to longest ago go when there is no
 // room. Under mu.
 func (d *duplicates) account(grown int64) {
 	if grown == 0 {
 		return
 	}
 	d.bytes += grown
+	if grown < 0 { // fewer ids are wanted than before
+		d.broker.memory.free(-grown)
+		return
+	}
 	d.broker.memory.force(grown)
 	for e := d.recent.Back(); e != nil && e != d.recent.Front() && d.bytes > d.limit; {
 		ids := e.Value.(*addressIDs)

@@ -14,6 +14,8 @@ type settingsTable struct {
 
 	mu     sync.Mutex
 	shared map[Settings]*Settings // equal settings are one value: 100,000 addresses have few different ones
+
+	policies policies // of these settings, so that they go with them
 }
 
 type pattern struct {

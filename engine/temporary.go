@@ -88,7 +88,6 @@ func (b *Broker) makeTemporary(routing Routing, lifetime Lifetime, by Principal)
 		broker: b, name: generated, routing: routing,
 		temporary: &temporary{owner: by.Connection, lifetime: lifetime},
 	}
-	a.rules.Store(b.settings.Load().find(generated))
 	a.mu.Lock()
 	if _, err = b.add(a); err == nil {
 		b.temporaries.add(a)
