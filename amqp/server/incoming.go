@@ -15,7 +15,6 @@ type incoming struct {
 	*attachment
 	producer  *engine.Producer
 	anonymous bool
-	durable   bool // what a message without header.durable is
 	canReject bool // the peer's source lists rejected among its outcomes, or lists none
 
 	tag     []byte       // of the delivery that is arriving, on an anonymous link
@@ -52,9 +51,6 @@ func (a *attachment) bindProducer(at *codec.Attach, terms *amqp.Terms) *amqp.Err
 		return toWire(failure)
 	}
 	p.producer = producer
-	if !p.anonymous {
-		p.durable = a.conn.server.broker.Settings(producer.Address()).DefaultDurable
-	}
 	a.producer = p
 
 	actual := *target

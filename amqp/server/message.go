@@ -43,7 +43,7 @@ func (p *incoming) message(now time.Time, ev *amqp.Event, encoded []byte, owned 
 	case p.anonymous:
 		m.Durable = p.conn.server.broker.Settings(m.Address).DefaultDurable
 	default:
-		m.Durable = p.durable
+		m.Durable = p.producer.Settings().DefaultDurable // it may change while the link is there
 	}
 	var absolute codec.Timestamp
 	if s.Properties != nil {

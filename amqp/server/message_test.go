@@ -4,10 +4,14 @@ import (
 	"bytes"
 	"fmt"
 	"math"
+	"slices"
 	"testing"
+
+	goamqp "github.com/Azure/go-amqp"
 
 	"github.com/letomq/leto/amqp"
 	"github.com/letomq/leto/codec"
+	"github.com/letomq/leto/engine"
 )
 
 // through sends a message through queue "q" of a fresh broker and returns what comes out.
@@ -561,4 +565,28 @@ func TestMaximumMessageSizeIsAdvertised(t *testing.T) {
 	p.send(p.transfer(0, false), data(string(make([]byte, 1001))))
 	p.detached(amqp.ConditionMessageSizeExceeded)
 	r.depth("q", 1, 0)
+}
+
+// TestDefaultDurableMayChange: what a message is whose header doesn't say, the settings say that are in force when it
+// comes, not when its link did.
+func TestDefaultDurableMayChange(t *testing.T) {
+	r := start(t, nil)
+	sender, err := r.session().NewSender(r.context(), "q", nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var got []bool
+	for _, durable := range []bool{true, false, true} {
+		r.broker.Reload([]engine.AddressSettings{{Match: "q", DefaultDurable: &durable}})
+		if err := sender.Send(r.context(), goamqp.NewMessage([]byte("x")), nil); err != nil {
+			t.Fatal(err)
+		}
+	}
+	_, _, _, err = r.broker.Browse(r.context(), "q", "", engine.Place{}, engine.Selection{}, func(d *engine.Delivery) bool {
+		got = append(got, d.Message.Durable)
+		return true
+	})
+	if err != nil || !slices.Equal(got, []bool{true, false, true}) {
+		t.Errorf("%v, %v", got, err)
+	}
 }
