@@ -40,6 +40,8 @@ func desc(name, help string, labels ...string) *prometheus.Desc {
 var (
 	buildInfo = desc("build_info", "Always 1; labels tell the node and its version.", "node", "version", "goversion")
 	ready     = desc("ready", "1 while the node takes clients.")
+	reloadOK  = desc("config_last_reload_successful", "1 unless the configuration that was read last couldn't be used.")
+	reloadAt  = desc("config_last_reload_success_timestamp_seconds", "When the configuration in force was read, in Unix time.")
 
 	connections      = desc("connections", "Open AMQP connections.")
 	connectionsTotal = desc("connections_opened_total", "AMQP connections accepted.")
@@ -89,7 +91,7 @@ var (
 
 func (c *collector) Describe(ch chan<- *prometheus.Desc) {
 	for _, d := range []*prometheus.Desc{
-		buildInfo, ready, connections, connectionsTotal, refused, sessions, links, framesIn, framesOut, bytesIn, bytesOut,
+		buildInfo, ready, reloadOK, reloadAt, connections, connectionsTotal, refused, sessions, links, framesIn, framesOut, bytesIn, bytesOut,
 		protocolErrors, linksRefused, writeTimeouts, messagesIn, messagesOut, partial,
 		partialEvicted, handshakes, handshakesOut, handshakesLate, loginsFailed, inputBytes, inputEvicted, outputBytes, outputEvicted, linkBytes,
 		addresses, queues, consumers, messages, added, acknowledged, expired, killed, dropped, duplicates, unrouted,
@@ -111,6 +113,11 @@ func (c *collector) Collect(ch chan<- prometheus.Metric) {
 	}
 	gauge(buildInfo, 1, c.Name, c.Version, runtime.Version())
 	gauge(ready, one(c.Ready() == nil))
+	if c.Reloaded != nil {
+		ok, at := c.Reloaded()
+		gauge(reloadOK, one(ok))
+		gauge(reloadAt, float64(at.UnixMilli())/1000)
+	}
 
 	wire := c.Wire.Stats()
 	gauge(connections, float64(wire.Connections))

@@ -48,12 +48,15 @@ type Wire interface {
 
 // Options is what the HTTP server needs to know. Broker, Wire and Ready are required.
 type Options struct {
-	Broker  Broker
-	Wire    Wire
-	Store   Store        // nil: none
-	Ready   func() error // nil: this node takes clients; else why not
-	Name    string       // of the node
-	Version string
+	Broker Broker
+	Wire   Wire
+	Store  Store        // nil: none
+	Ready  func() error // nil: this node takes clients; else why not
+	// Reloaded says whether the configuration that was read last is in force, and when one was taken over last; nil:
+	// that is no matter here.
+	Reloaded func() (ok bool, at time.Time)
+	Name     string // of the node
+	Version  string
 	// Verify checks a user for metrics and API; nil lets everybody in. Health is always open:
 	// whoever probes it rarely has a password, and it tells nothing.
 	Verify func(user, password string) bool

@@ -3,6 +3,7 @@ package main
 import (
 	"io"
 	"os"
+	"sync/atomic"
 	"time"
 
 	"github.com/rs/zerolog"
@@ -12,19 +13,31 @@ import (
 )
 
 // newLogger writes to out: one JSON object per line, or text, coloured on a terminal.
-func newLogger(o config.Log, out io.Writer) zerolog.Logger {
-	level, err := zerolog.ParseLevel(string(o.Level))
-	if o.Level == "off" {
+// How much is logged, level says, also later.
+func newLogger(o config.Log, level *logLevel, out io.Writer) zerolog.Logger {
+	if o.Format == "text" {
+		out = zerolog.ConsoleWriter{Out: out, TimeFormat: time.RFC3339, NoColor: !terminal(out) || os.Getenv("NO_COLOR") != ""}
+	}
+	level.set(o.Level)
+	return zerolog.New(zerolog.SyncWriter(out)).Level(zerolog.TraceLevel).Sample(level).With().Timestamp().Logger()
+}
+
+// logLevel is the least level that is logged; it may change while everybody logs.
+type logLevel struct{ least atomic.Int32 }
+
+func (l *logLevel) set(to config.LogLevel) {
+	level, err := zerolog.ParseLevel(string(to))
+	if to == "off" {
 		level, err = zerolog.Disabled, nil
 	}
 	if err != nil {
 		level = zerolog.InfoLevel // can't be: the configuration was validated
 	}
-	if o.Format == "text" {
-		out = zerolog.ConsoleWriter{Out: out, TimeFormat: time.RFC3339, NoColor: !terminal(out) || os.Getenv("NO_COLOR") != ""}
-	}
-	return zerolog.New(zerolog.SyncWriter(out)).Level(level).With().Timestamp().Logger()
+	l.least.Store(int32(level))
 }
+
+// Sample lets what is at the level or above through.
+func (l *logLevel) Sample(level zerolog.Level) bool { return int32(level) >= l.least.Load() }
 
 // terminal reports whether w is a terminal.
 func terminal(w io.Writer) bool {

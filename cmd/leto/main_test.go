@@ -80,9 +80,12 @@ type process struct {
 	waited     sync.Once
 	err        error
 
-	mu  sync.Mutex
-	log strings.Builder
-	end chan struct{} // standard error is at its end
+	killed bool
+
+	mu      sync.Mutex
+	log     strings.Builder
+	listens chan [2]string // scheme and HOST:PORT
+	end     chan struct{}  // standard error is at its end
 }
 
 var address = regexp.MustCompile(`(amqp|http)://([^\s"]+)`)
@@ -91,31 +94,10 @@ var address = regexp.MustCompile(`(amqp|http)://([^\s"]+)`)
 func broker(t *testing.T, args ...string) *process {
 	t.Helper()
 	cmd := exec.Command(binary, append([]string{"serve", "--listen", "127.0.0.1:0", "--http", "127.0.0.1:0"}, args...)...)
-	cmd.Dir = t.TempDir()
-	stderr, err := cmd.StderrPipe()
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := cmd.Start(); err != nil {
-		t.Fatal(err)
-	}
-	p := &process{cmd: cmd, end: make(chan struct{})}
-	t.Cleanup(func() { p.stop(t) })
-	found := make(chan [2]string, 2)
-	go func() {
-		defer close(p.end)
-		for lines := bufio.NewScanner(stderr); lines.Scan(); {
-			p.mu.Lock()
-			p.log.WriteString(lines.Text() + "\n")
-			p.mu.Unlock()
-			if m := address.FindStringSubmatch(lines.Text()); m != nil && strings.Contains(lines.Text(), "listening") {
-				found <- [2]string{m[1], m[2]}
-			}
-		}
-	}()
+	p := start(t, cmd)
 	for deadline := time.After(patience); p.amqp == "" || p.http == ""; {
 		select {
-		case at := <-found:
+		case at := <-p.listens:
 			if at[0] == "amqp" {
 				p.amqp = at[1]
 			} else {
@@ -150,6 +132,33 @@ func (p *process) ready(t *testing.T) {
 	}
 }
 
+// start starts a broker, and stops it with the test.
+func start(t *testing.T, cmd *exec.Cmd) *process {
+	t.Helper()
+	cmd.Dir = t.TempDir()
+	stderr, err := cmd.StderrPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	p := &process{cmd: cmd, listens: make(chan [2]string, 2), end: make(chan struct{})}
+	t.Cleanup(func() { p.stop(t) })
+	go func() {
+		defer close(p.end)
+		for lines := bufio.NewScanner(stderr); lines.Scan(); {
+			p.mu.Lock()
+			p.log.WriteString(lines.Text() + "\n")
+			p.mu.Unlock()
+			if m := address.FindStringSubmatch(lines.Text()); m != nil && strings.Contains(lines.Text(), "listening") {
+				p.listens <- [2]string{m[1], m[2]}
+			}
+		}
+	}()
+	return p
+}
+
 func (p *process) text() string {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -173,7 +182,17 @@ func (p *process) wait() error {
 func (p *process) stop(t *testing.T) {
 	t.Helper()
 	_ = p.cmd.Process.Signal(syscall.SIGTERM)
-	if err := p.wait(); err != nil {
+	if err := p.wait(); err != nil && !p.killed {
 		t.Errorf("after SIGTERM: %v\n%s", err, p.text())
 	}
+}
+
+// kill ends the process with SIGKILL.
+func (p *process) kill(t *testing.T) {
+	t.Helper()
+	p.killed = true
+	if err := p.cmd.Process.Kill(); err != nil {
+		t.Fatal(err)
+	}
+	_ = p.wait() // killed
 }

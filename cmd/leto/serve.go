@@ -48,28 +48,26 @@ func serveCommand() *cli.Command {
 
 func serve(c *cli.Context) error {
 	begin := time.Now()
+	n := &node{from: sources(c), reload: make(chan os.Signal, 1)}
+	// From the first moment, and to the last: who sends it too soon or too late wants nothing ended.
+	signal.Notify(n.reload, syscall.SIGHUP)
 	if err := noArgs(c); err != nil {
 		return err
 	}
-	opts, err := config.Load(sources(c))
+	n.from.Check = n.unfit
+	opts, known, err := n.read()
 	if err != nil {
 		return &exitError{exitUsage, err}
-	}
-	var known *users
-	if opts.Auth.UsersFile != "" {
-		if known, err = readUsers(opts.Auth.UsersFile); err != nil {
-			return &exitError{exitUsage, err}
-		}
 	}
 	if c.Bool("check") {
 		_, err := fmt.Fprintln(c.App.Writer, "configuration is valid")
 		return err
 	}
 	tuneCollector(int64(opts.Limits.Memory))
-	n := &node{opts: opts, users: known, log: newLogger(opts.Log, c.App.ErrWriter), reload: make(chan os.Signal, 1)}
+	n.opts, n.log = opts, newLogger(opts.Log, &n.level, c.App.ErrWriter)
+	n.users.Store(known)
+	n.reloaded.at(begin)
 	n.drops = newDropLog(n.log, time.Second)
-	signal.Notify(n.reload, syscall.SIGHUP) // before anybody can know that we are there
-	defer signal.Stop(n.reload)
 	if err := n.start(); err != nil {
 		return err
 	}
@@ -100,8 +98,10 @@ func sources(c *cli.Context) config.Sources {
 
 // node is a running broker: the engine, and what speaks for it.
 type node struct {
-	opts  config.Options
-	users *users // nil: nobody is known
+	from  config.Sources
+	opts  config.Options        // in force
+	users atomic.Pointer[users] // nil: nobody is known
+	level logLevel
 	log   zerolog.Logger
 	drops *dropLog
 
@@ -115,7 +115,9 @@ type node struct {
 
 	serving sync.WaitGroup
 	failed  chan error     // a listener ended that should not have
-	reload  chan os.Signal // SIGHUP
+	reload  chan os.Signal // SIGHUP; one that comes while another is acted on is acted on afterwards
+
+	reloaded reloads
 }
 
 // start opens everything that can fail, so that a node either runs or leaves nothing behind.
@@ -232,7 +234,7 @@ func (n *node) run(ctx context.Context) error {
 			n.log.Error().Err(err).Msg("stopping")
 			waiting = false
 		case <-n.reload:
-			n.log.Warn().Msg("SIGHUP: reloading is not supported by this version yet; the configuration stays")
+			n.reconfigure()
 		}
 	}
 	end()

@@ -113,19 +113,24 @@ func routing(r config.Routing) engine.Routing {
 
 // declare makes an address of the configuration, with its queues.
 func (n *node) declare(a config.Address) error {
-	specs := []engine.QueueSpec{{Address: a.Name, Routing: routing(a.Routing)}}
-	if len(a.Queues) > 0 {
-		specs = nil
-	}
-	for _, q := range a.Queues {
-		specs = append(specs, engine.QueueSpec{Address: a.Name, Queue: q.Name, Routing: routing(a.Routing)})
-	}
-	for _, spec := range specs {
+	for _, spec := range specs(a) {
 		if err := n.broker.Declare(spec); err != nil {
 			return exitWith(exitUsage, "address %s of the configuration: %w", a.Name, err)
 		}
 	}
 	return nil
+}
+
+// specs says what has to be made for an address of the configuration.
+func specs(a config.Address) []engine.QueueSpec {
+	if len(a.Queues) == 0 {
+		return []engine.QueueSpec{{Address: a.Name, Routing: routing(a.Routing)}}
+	}
+	var all []engine.QueueSpec
+	for _, q := range a.Queues {
+		all = append(all, engine.QueueSpec{Address: a.Name, Queue: q.Name, Routing: routing(a.Routing)})
+	}
+	return all
 }
 
 // Shares of limits.memory that are for what isn't messages.
@@ -170,10 +175,10 @@ func (n *node) listenerOptions(l config.Listener) server.ListenerOptions {
 
 // verify is nil where nobody is known.
 func (n *node) verify() func(user, password string) amqp.Verdict {
-	if n.users == nil {
+	if n.users.Load() == nil {
 		return nil
 	}
-	return n.users.verify
+	return func(user, password string) amqp.Verdict { return n.users.Load().verify(user, password) }
 }
 
 var errNotReady = errors.New("starting or stopping")
@@ -187,6 +192,7 @@ func (n *node) adminOptions() admin.Options {
 	if host, err := os.Hostname(); err == nil {
 		o.Hosts = append(o.Hosts, host)
 	}
+	o.Reloaded = n.reloaded.last
 	o.Ready = func() error {
 		if !n.ready.Load() {
 			return errNotReady

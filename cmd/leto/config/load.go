@@ -17,6 +17,9 @@ type Sources struct {
 	Environ []string // NAME=VALUE as os.Environ gives them; LETO_A__B sets a.b
 	Set     []string // KEY=VALUE of --set; the value is YAML
 	Flags   []Flag   // flags of their own
+
+	// Check finds more that is wrong, once nothing else is; nil: nothing more can be.
+	Check func(*Options) []Problem
 }
 
 // Flag is one key told by a command line flag.
@@ -61,7 +64,11 @@ func Load(from Sources) (Options, error) {
 	opts := Defaults()
 	d.value("", root, reflect.ValueOf(&opts).Elem())
 	if len(d.errs) == 0 {
-		for _, p := range opts.Validate() {
+		found := opts.Validate()
+		if len(found) == 0 && from.Check != nil {
+			found = from.Check(&opts)
+		}
+		for _, p := range found {
 			d.fail(d.origin(p.Key), "%s: %s", p.Key, p.Text)
 		}
 	}

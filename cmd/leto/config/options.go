@@ -185,7 +185,7 @@ func Defaults() Options {
 	}
 }
 
-// Problem is one thing that Validate found wrong. Key is the path of the offending value.
+// Problem is one thing that Validate, or Sources.Check, found wrong. Key is the path of the offending value.
 type Problem struct{ Key, Text string }
 
 // Validate checks ranges and what must fit together. It opens no file and no socket.
