@@ -80,10 +80,11 @@ func TestBarredEntriesAreSearchedOnce(t *testing.T) {
 func TestBarredListDoesNotGrowWithLinksThatLeft(t *testing.T) {
 	var q Queue
 	q.Publish(transient(1, 0), 1, 0, nil)
-	for range 1000 {
+	for now := int64(0); now < 1000*pauseMost; now += pauseMost { // a message passed around so much pauses
+		q.Wake(1, now, nil)
 		c := q.Attach(Take, nil)
-		fx := q.SetLimit(c, 1, 0, nil)
-		settleAll(&q, c, fx, Outcome{Kind: Modified, UndeliverableHere: true}, 0)
+		fx := q.SetLimit(c, 1, now, nil)
+		settleAll(&q, c, fx, Outcome{Kind: Modified, UndeliverableHere: true}, now)
 		if n := len(fx[0].Entry.more.barred); n != 1 {
 			t.Fatalf("entry bars %d consumers, want 1", n)
 		}

@@ -136,8 +136,8 @@ type returns [4]struct {
 	n    int32
 }
 
-// by counts one more and returns how many that makes. Who isn't among the last few counts on behalf of whoever goes: a message
-// that is passed around and never taken pauses as well.
+// by counts one more and returns how many that makes. Who isn't among the last few takes the place, and the count, of
+// who has given it back least often: a message that is passed around by many and never taken pauses as well.
 func (r *returns) by(c uint32) int32 {
 	least := 0
 	for i := range r {
@@ -148,9 +148,6 @@ func (r *returns) by(c uint32) int32 {
 		if r[i].n < r[least].n {
 			least = i
 		}
-	}
-	if r[least].n > 0 { // all are in use
-		r[least].n--
 	}
 	r[least].from = c
 	r[least].n++

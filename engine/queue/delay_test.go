@@ -63,3 +63,27 @@ func TestPurgeDuringRecall(t *testing.T) {
 		t.Errorf("%v wait at home, want 3", waits)
 	}
 }
+
+// A message that many consumers in turn give back pauses as one does that one consumer gives back.
+func TestPassedAroundPauses(t *testing.T) {
+	var q Queue
+	crowd := make([]*Consumer, 20)
+	for i := range crowd {
+		crowd[i] = q.Attach(Take, nil)
+	}
+	q.Publish(transient(1, 0), 1, 0, nil)
+	now := int64(0)
+	for turn := range 200 {
+		c := crowd[turn%len(crowd)]
+		fx := q.SetLimit(c, c.given+1, now, nil)
+		settleAll(&q, c, fx, Outcome{Kind: Released}, now)
+		q.SetLimit(c, c.given, now, nil)
+		if at := q.NextDue(); at != 0 {
+			now = at
+			q.Wake(1, now, nil)
+		}
+	}
+	if now < 150_000 {
+		t.Errorf("given 200 times in %d ms", now)
+	}
+}

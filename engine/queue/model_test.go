@@ -772,14 +772,13 @@ func (e *modelEntry) back(c *modelConsumer) int64 {
 	case len(e.returned) < 4:
 		at = len(e.returned)
 		e.returned = append(e.returned, modelReturn{})
-	default: // who has done it least often makes room
+	default: // who has done it least often makes room, and leaves the count
 		at = 0
 		for i, r := range e.returned {
 			if r.times < e.returned[at].times {
 				at = i
 			}
 		}
-		e.returned[at].times--
 	}
 	e.returned[at].from = c
 	e.returned[at].times++

@@ -2,6 +2,7 @@ package harness
 
 import (
 	"bufio"
+	"bytes"
 	"fmt"
 	"io"
 	"net/http"
@@ -116,4 +117,26 @@ func (b *Broker) Anonymous() (int64, error) {
 		}
 	}
 	return 0, fmt.Errorf("memory: no RssAnon in %s", file.Name())
+}
+
+// CPU is the processor time that the broker's process has used, user and system, in the kernel's steps of 10 ms.
+func (b *Broker) CPU() (time.Duration, error) {
+	stat, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", b.PID()))
+	if err != nil {
+		return 0, err
+	}
+	// the name, in parentheses, may have spaces; behind it user time is the twelfth field
+	fields := strings.Fields(string(stat[bytes.LastIndexByte(stat, ')')+1:]))
+	if len(fields) < 13 {
+		return 0, fmt.Errorf("/proc/%d/stat: %d fields", b.PID(), len(fields))
+	}
+	ticks := 0
+	for _, f := range fields[11:13] {
+		n, err := strconv.Atoi(f)
+		if err != nil {
+			return 0, fmt.Errorf("/proc/%d/stat: %w", b.PID(), err)
+		}
+		ticks += n
+	}
+	return time.Duration(ticks) * 10 * time.Millisecond, nil
 }
