@@ -9,25 +9,25 @@ import (
 // Address is an address in the API.
 type Address struct {
 	Name      string `json:"name"`
-	Routing   string `json:"routing"` // anycast or multicast
-	Queues    int    `json:"queues"`
-	Producers int    `json:"producers"`
-	Unrouted  uint64 `json:"unrouted"` // messages that found no queue
-	Temporary bool   `json:"temporary"`
+	Routing   string `json:"routing" enum:"anycast|multicast"`
+	Queues    int    `json:"queues" doc:"how many there are behind it"`
+	Producers int    `json:"producers" doc:"links that send to it"`
+	Unrouted  uint64 `json:"unrouted" doc:"messages that found no queue"`
+	Temporary bool   `json:"temporary" doc:"a dynamic node"`
 }
 
 // AddressDetail is an address with what is behind it and what holds for it.
 type AddressDetail struct {
 	Address
-	QueueList []Queue   `json:"queue_list"`
+	QueueList []Queue   `json:"queue_list" doc:"the queues behind it"`
 	Settings  []Setting `json:"settings"`
 }
 
 // Setting is one key of the settings in force at an address.
 type Setting struct {
-	Key   string `json:"key"`
-	Value any    `json:"value"`
-	Match string `json:"match,omitempty"` // of the address-settings that say so; absent: it is the default
+	Key   string `json:"key" doc:"as the configuration has it"`
+	Value any    `json:"value" doc:"text, true or false, or a number"`
+	Match string `json:"match,omitempty" doc:"of the address-settings that say so; absent: it is the default"`
 }
 
 func describeAddress(a engine.AddressInfo) Address {

@@ -10,9 +10,9 @@ import (
 
 // Clearing is what a request to purge, move or retry messages says.
 type Clearing struct {
-	Filter string `json:"filter,omitempty"` // empty: all
-	Count  int    `json:"count,omitempty"`  // so many at most; 0: all
-	To     string `json:"to,omitempty"`     // move: the address, or ADDRESS::QUEUE
+	Filter string `json:"filter,omitempty" doc:"a JMS selector; empty: all"`
+	Count  int    `json:"count,omitempty" doc:"so many at most; 0: all"`
+	To     string `json:"to,omitempty" doc:"move, and nothing else: ADDRESS or ADDRESS::QUEUE"`
 }
 
 // clear is a command of the engine over the messages of a queue.

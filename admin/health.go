@@ -17,13 +17,13 @@ type check struct {
 }
 
 type healthReport struct {
-	Status string        `json:"status"` // ok or unavailable
+	Status string        `json:"status" enum:"ok|unavailable"`
 	Checks []checkReport `json:"checks"`
 }
 
 type checkReport struct {
 	Name   string `json:"name"`
-	Status string `json:"status"`
+	Status string `json:"status" enum:"ok|unavailable"`
 	Detail string `json:"detail,omitempty"`
 }
 

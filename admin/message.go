@@ -17,18 +17,18 @@ import (
 
 // Message is a message in the API. What it doesn't have is left out.
 type Message struct {
-	Number        uint64 `json:"number"` // the broker's, ascending in order of arrival
+	Number        uint64 `json:"number" doc:"the broker's, ascending in order of arrival"`
 	Priority      uint8  `json:"priority"`
 	Durable       bool   `json:"durable"`
-	DeliveryCount uint32 `json:"delivery_count"` // failed attempts
-	Size          int    `json:"size"`           // bytes, from message-annotations to footer
+	DeliveryCount uint32 `json:"delivery_count" doc:"failed attempts"`
+	Size          int    `json:"size" doc:"bytes, from message-annotations to footer"`
 
-	ArrivedAt *time.Time `json:"arrived_at,omitempty"` // at the broker
+	ArrivedAt *time.Time `json:"arrived_at,omitempty" doc:"at the broker"`
 	ExpiresAt *time.Time `json:"expires_at,omitempty"`
 
-	DeathReason     string     `json:"death_reason,omitempty"`     // why it was dead-lettered
-	OriginalAddress string     `json:"original_address,omitempty"` // where it was before it died, expired or was moved, as is:
-	OriginalQueue   string     `json:"original_queue,omitempty"`
+	DeathReason     string     `json:"death_reason,omitempty" doc:"why it was dead-lettered"`
+	OriginalAddress string     `json:"original_address,omitempty" doc:"where it was before it died, expired or was moved"`
+	OriginalQueue   string     `json:"original_queue,omitempty" doc:"its queue there"`
 	ExpiredAt       *time.Time `json:"expired_at,omitempty"`
 
 	MessageID     any        `json:"message_id,omitempty"`
@@ -43,10 +43,10 @@ type Message struct {
 	Annotations           map[string]any `json:"annotations,omitempty"`
 	ApplicationProperties map[string]any `json:"application_properties,omitempty"`
 
-	Body       any    `json:"body,omitempty"`        // text, or what JSON can say of other values
-	BodyBase64 string `json:"body_base64,omitempty"` // instead: bytes that are no text
-	Truncated  bool   `json:"truncated,omitempty"`   // the body is longer than was asked for
-	Malformed  string `json:"malformed,omitempty"`   // what can't be read of it
+	Body       any    `json:"body,omitempty" doc:"text, or what JSON can say of other values"`
+	BodyBase64 string `json:"body_base64,omitempty" doc:"instead of body: bytes that are no text"`
+	Truncated  bool   `json:"truncated,omitempty" doc:"the body is longer than was asked for"`
+	Malformed  string `json:"malformed,omitempty" doc:"what can't be read of it"`
 }
 
 // view reads a message as far as it is asked to, once.

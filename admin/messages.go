@@ -17,7 +17,7 @@ import (
 // MessagePage is some of the messages that wait in a queue, in the order in which they would be delivered.
 type MessagePage struct {
 	Messages []Message `json:"messages"`
-	Next     string    `json:"next,omitempty"` // after=NEXT goes on behind them; absent: there are no more
+	Next     string    `json:"next,omitempty" doc:"after=NEXT goes on behind them; absent: there are no more"`
 }
 
 // What a page has when nothing else is asked for, and at most.

@@ -13,12 +13,12 @@ import (
 
 // Progress is what a command over the messages of a queue has come to.
 type Progress struct {
-	Looked  int    `json:"looked"`           // messages looked at
-	Done    int    `json:"done"`             // of those, purged, moved or sent back
-	Skipped int    `json:"skipped"`          // of those that it was about, left where they were
-	Ended   bool   `json:"ended"`            // false: there is more to come
-	Error   string `json:"error,omitempty"`  // why it ended before it was through
-	Status  int    `json:"status,omitempty"` // of that error, as an answer without progress would have it
+	Looked  int    `json:"looked" doc:"messages looked at"`
+	Done    int    `json:"done" doc:"of those, purged, moved or sent back"`
+	Skipped int    `json:"skipped" doc:"of those that it was about, left where they were"`
+	Ended   bool   `json:"ended" doc:"false: there is more to come"`
+	Error   string `json:"error,omitempty" doc:"why it ended before it was through"`
+	Status  int    `json:"status,omitempty" doc:"of that error, as an answer without progress would have it"`
 }
 
 // ProgressType is what an Accept header asks for to hear of progress: lines of JSON, one Progress each.

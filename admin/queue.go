@@ -29,7 +29,7 @@ func queueShow(broker Broker) http.HandlerFunc {
 
 // newQueue is what a request to make a queue or an address says.
 type newQueue struct {
-	Routing string `json:"routing"` // anycast, multicast or empty: what the address has, or its settings say
+	Routing string `json:"routing,omitempty" doc:"absent: what the address has, or its settings say" enum:"anycast|multicast"`
 }
 
 // queueCreate makes a queue, with its address, that isn't there: 201, and 200 when it was there already.

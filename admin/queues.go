@@ -12,21 +12,21 @@ import (
 type Queue struct {
 	Name         string `json:"name"`
 	Address      string `json:"address"`
-	Routing      string `json:"routing"` // anycast or multicast
-	Messages     int    `json:"messages"`
-	Stored       int    `json:"stored"`  // of messages, in the store only, and
-	Spilled      int    `json:"spilled"` // on disk only though they needn't survive
-	Delayed      int    `json:"delayed"` // wait before they are given to anybody, and not among messages
-	Delivering   int    `json:"delivering"`
-	Bytes        int64  `json:"bytes"`
+	Routing      string `json:"routing" enum:"anycast|multicast"`
+	Messages     int    `json:"messages" doc:"that wait"`
+	Stored       int    `json:"stored" doc:"of messages, in the store only"`
+	Spilled      int    `json:"spilled" doc:"of messages, on disk only though they needn't survive"`
+	Delayed      int    `json:"delayed" doc:"wait before they are given to anybody, and are not among messages"`
+	Delivering   int    `json:"delivering" doc:"with consumers, or on their way to another queue"`
+	Bytes        int64  `json:"bytes" doc:"of all that are in it"`
 	Consumers    int    `json:"consumers"`
-	Added        uint64 `json:"added"` // since the queue was made, as are the next three
-	Acknowledged uint64 `json:"acknowledged"`
-	Expired      uint64 `json:"expired"`
-	Killed       uint64 `json:"killed"`
-	Durable      bool   `json:"durable"`
-	Paused       bool   `json:"paused"` // gives nothing to consumers
-	Temporary    bool   `json:"temporary"`
+	Added        uint64 `json:"added" doc:"since the queue was made"`
+	Acknowledged uint64 `json:"acknowledged" doc:"accepted, since the queue was made"`
+	Expired      uint64 `json:"expired" doc:"since the queue was made"`
+	Killed       uint64 `json:"killed" doc:"dead-lettered, or dropped for want of a dead-letter address, since the queue was made"`
+	Durable      bool   `json:"durable" doc:"it and its durable messages survive a restart"`
+	Paused       bool   `json:"paused" doc:"gives nothing to consumers"`
+	Temporary    bool   `json:"temporary" doc:"a dynamic node, or a subscription that ends with its link"`
 }
 
 func describe(q engine.QueueInfo) Queue {

@@ -10,6 +10,7 @@ import (
 	"log"
 	"net"
 	"net/http"
+	"strings"
 	"time"
 
 	"github.com/rs/zerolog"
@@ -159,34 +160,23 @@ func routes(o Options, ending context.Context) (http.Handler, error) {
 	if err != nil {
 		return nil, err
 	}
-	mux := http.NewServeMux()
-	mux.Handle("GET /livez", health{})
-	mux.Handle("GET /readyz", health{{"node", o.Ready}})
-	mux.Handle("GET /metrics", guarded(o.Verify, apart(atMost(requestsAtOnce, metrics))))
-	api := func(pattern string, h http.Handler) {
-		mux.Handle(pattern, sameOrigin(o.Hosts, o.Verify == nil, guarded(o.Verify, h)))
-	}
-	b := o.Broker
-	api("GET /api/v1/queues", atMost(requestsAtOnce, queueList(b)))
-	api("GET /api/v1/queues/{queue}", queueShow(b))
-	api("PUT /api/v1/queues/{queue}", queueCreate(b))
-	api("DELETE /api/v1/queues/{queue}", queueDelete(b))
-	api("GET /api/v1/queues/{queue}/messages", atMost(requestsAtOnce, messageList(b, o.RequestTimeout, ending)))
-	api("POST /api/v1/queues/{queue}/purge", queueClear(o.RequestTimeout, ending, false, purge(b)))
-	api("POST /api/v1/queues/{queue}/move", queueClear(o.RequestTimeout, ending, true, move(b)))
-	api("POST /api/v1/queues/{queue}/retry", queueClear(o.RequestTimeout, ending, false, retry(b)))
-	api("POST /api/v1/queues/{queue}/pause", queuePause(b, true))
-	api("POST /api/v1/queues/{queue}/resume", queuePause(b, false))
-	api("GET /api/v1/addresses", atMost(requestsAtOnce, addressList(b)))
-	api("GET /api/v1/addresses/{address}", addressShow(b))
-	api("GET /api/v1/addresses/{address}/settings", settingsShow(b))
-	api("PUT /api/v1/addresses/{address}", addressCreate(b))
-	api("DELETE /api/v1/addresses/{address}", addressDelete(b))
-	api("GET /api/v1/store/export", storeExport(o.Store, o.RequestTimeout, ending))
-	mux.HandleFunc("GET /{$}", func(w http.ResponseWriter, _ *http.Request) {
-		w.Header().Set("Content-Type", "text/plain; charset=utf-8")
-		fmt.Fprintf(w, "leto %s, node %s\n\n/livez\n/readyz\n/metrics\n/api/v1/queues\n/api/v1/addresses\n/api/v1/store/export\n", o.Version, o.Name)
+	all := table(o, ending, metrics)
+	index, openapi := len(all), len(all)+1
+	all = append(all, route{
+		method: "GET", path: "/", open: true, id: "index", does: "what there is", answers: []reply{{http.StatusOK, "paths, one a line", text("text/plain")}},
+	}, route{
+		method: "GET", path: "/api/v1/openapi.json", id: "openapi", does: "this document", answers: []reply{{http.StatusOK, "OpenAPI 3.1", jsonOf(map[string]any{})}},
 	})
+	described, err := document(o, all)
+	if err != nil {
+		return nil, fmt.Errorf("openapi: %w", err)
+	}
+	all[index].handler = always("text/plain; charset=utf-8", indexPage(o, all))
+	all[openapi].handler = always("application/json", described)
+	mux := http.NewServeMux()
+	for _, r := range all {
+		mux.Handle(r.pattern(), r.guarded(o))
+	}
 	mux.HandleFunc("/", func(w http.ResponseWriter, r *http.Request) {
 		if r.Method != http.MethodGet && r.Method != http.MethodHead {
 			problem(w, http.StatusMethodNotAllowed, r.Method+" is not served at "+r.URL.Path)
@@ -195,6 +185,25 @@ func routes(o Options, ending context.Context) (http.Handler, error) {
 		problem(w, http.StatusNotFound, "no resource "+r.URL.Path)
 	})
 	return safeHeaders(mux), nil
+}
+
+// indexPage names the node and the paths that can be looked at as they are.
+func indexPage(o Options, all []route) []byte {
+	page := fmt.Appendf(nil, "leto %s, node %s\n\n", o.Version, o.Name)
+	for _, r := range all {
+		if r.method == http.MethodGet && r.path != "/" && !strings.Contains(r.path, "{") {
+			page = fmt.Appendln(page, r.path)
+		}
+	}
+	return page
+}
+
+// always answers with the same.
+func always(media string, body []byte) http.HandlerFunc {
+	return func(w http.ResponseWriter, _ *http.Request) {
+		w.Header().Set("Content-Type", media)
+		_, _ = w.Write(body) // a peer that left needs no answer
+	}
 }
 
 // requestsAtOnce is how many requests of a kind that takes work are answered at a time.
