@@ -27,6 +27,7 @@ type Message struct {
 	ExpiresAt *time.Time `json:"expires_at,omitempty"`
 
 	DeathReason     string     `json:"death_reason,omitempty" doc:"why it was dead-lettered"`
+	DiedAt          *time.Time `json:"died_at,omitempty" doc:"when it was dead-lettered"`
 	OriginalAddress string     `json:"original_address,omitempty" doc:"where it was before it died, expired or was moved"`
 	OriginalQueue   string     `json:"original_queue,omitempty" doc:"its queue there"`
 	ExpiredAt       *time.Time `json:"expired_at,omitempty"`
@@ -266,6 +267,9 @@ func describeMessage(d *engine.Delivery, bodyBytes int) Message {
 	told.OriginalQueue, _ = told.Annotations[engine.OrigQueue].(string)
 	if when, ok := find(v.annotations(), engine.ActualExpiry).(int64); ok {
 		told.ExpiredAt = at(when)
+	}
+	if when, ok := find(v.annotations(), engine.DeathTime).(int64); ok {
+		told.DiedAt = at(when)
 	}
 	v.body(&told, bodyBytes)
 	if v.err != nil {

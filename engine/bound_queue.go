@@ -73,7 +73,7 @@ func (q *boundQueue) carryOut(fx []queue.Effect, o *Outcome) aftermath {
 			q.broker().memory.release(f.Message)
 		case queue.EffectDead:
 			after.departures = append(after.departures, departure{
-				entry: f.Entry, message: f.Message, cause: f.Cause, reason: deathReason(f.Cause, o, f.Entry.Count()),
+				entry: f.Entry, message: f.Message, cause: f.Cause, reason: deathReason(f.Cause, o, f.Entry.Count()-f.Entry.Base()),
 			})
 		case queue.EffectExpired:
 			after.departures = append(after.departures, departure{entry: f.Entry, message: f.Message, expired: true})

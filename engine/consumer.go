@@ -255,7 +255,7 @@ func (c *Consumer) close(how Closing, closing bool) {
 		return
 	}
 	c.closed = true
-	after := q.carryOut(q.core.Detach(c.core, how == ClosingLost, q.clock(), nil), nil)
+	after := q.carryOut(q.core.Detach(c.core, how == ClosingLost, q.broker().now(), nil), nil)
 	q.guard.leave()
 	q.after(&after, nil)
 	c.left(closing)

@@ -40,7 +40,10 @@ func TestDeathWritesOverAnEarlierDeath(t *testing.T) {
 		}
 		d := w.consumer("dead.second").take(1)[0]
 		expect(t, "dead twice", []engine.Delivery{d}, "a+3")
-		if got := annotation(d, engine.OrigQueue); got != "dead.first" || len(d.Annotations) != 4 {
+		if got := annotation(d, engine.DeathReason); got != "max-delivery-attempts reached: 2" {
+			t.Errorf("reason = %v, want the attempts there", got)
+		}
+		if got := annotation(d, engine.OrigQueue); got != "dead.first" || len(d.Annotations) != 5 {
 			t.Errorf("annotations = %v, want only those of the last death", d.Annotations)
 		}
 	})

@@ -75,28 +75,6 @@ func TestWaitingHoldsUpNobody(t *testing.T) {
 	})
 }
 
-// A consumer may say how long a message waits.
-func TestConsumerSaysHowLong(t *testing.T) {
-	opts := set(engine.AddressSettings{RedeliveryDelay: new(time.Minute)})
-	bothKinds(t, opts, func(t *testing.T, w *world, durable bool) {
-		w.producer("q").send(durable, "a", "b", "c")
-		c := w.consumer("q")
-		d := c.take(3)
-		soon, then, now := failed, failed, failed
-		soon.HasDelay, soon.Delay = true, 2000
-		then.DueAt = time.Now().Add(time.Second).UnixMilli()
-		now.HasDelay = true
-		c.settle(soon, d[0])
-		c.settle(then, d[1])
-		c.settle(now, d[2])
-		expect(t, "at once", c.rest(), "c+1")
-		later(time.Second)
-		expect(t, "a second later", c.rest(), "b+1")
-		later(time.Second)
-		expect(t, "two seconds later", c.rest(), "a+1")
-	})
-}
-
 // A consumer that gives back whatever it gets can't make the broker spin.
 func TestReleasingPauses(t *testing.T) {
 	bothKinds(t, engine.Options{}, func(t *testing.T, w *world, durable bool) {

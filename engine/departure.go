@@ -15,6 +15,7 @@ const (
 	OrigMessageID = "x-opt-ORIG-MESSAGE-ID" // long: its number there
 	ActualExpiry  = "x-opt-ACTUAL-EXPIRY"   // long: unix milliseconds at which it was expired
 	DeathReason   = "x-opt-death-reason"    // string: why it was dead-lettered
+	DeathTime     = "x-opt-death-time"      // long: unix milliseconds at which it was
 )
 
 // Why a message left a queue for nowhere: Dropped.Reason.
@@ -40,10 +41,15 @@ const maxReason = 1024
 
 // deathReason is what x-opt-death-reason says.
 func deathReason(cause queue.Cause, o *Outcome, attempts uint32) string {
+	used := ""
 	if cause == queue.CauseAttempts {
-		return "max-delivery-attempts reached: " + strconv.FormatUint(uint64(attempts), 10)
+		used = "max-delivery-attempts reached: " + strconv.FormatUint(uint64(attempts), 10)
+		if o == nil || o.Kind != Rejected {
+			return used
+		}
+		used += "; "
 	}
-	parts := []string{"rejected"}
+	parts := []string{used + "rejected"}
 	if o != nil && o.Condition != "" {
 		parts = append(parts, o.Condition)
 	}
@@ -207,7 +213,7 @@ func (q *boundQueue) enterMove(d departure, moved *queue.Message, targets []*bou
 // obituary reports whether an annotation is written on what has left a queue.
 func obituary(key string) bool {
 	switch key {
-	case OrigAddress, OrigQueue, OrigMessageID, ActualExpiry, DeathReason:
+	case OrigAddress, OrigQueue, OrigMessageID, ActualExpiry, DeathReason, DeathTime:
 		return true
 	}
 	return false
@@ -219,7 +225,7 @@ func (q *boundQueue) obituary(d departure) []queue.Annotation {
 	if q.circles(d) {
 		return old // it stays
 	}
-	all := make([]queue.Annotation, 0, len(old)+4)
+	all := make([]queue.Annotation, 0, len(old)+5)
 	for _, a := range old {
 		if !obituary(a.Key) {
 			all = append(all, a)
@@ -232,7 +238,8 @@ func (q *boundQueue) obituary(d departure) []queue.Annotation {
 	if d.expired {
 		return append(all, queue.Annotation{Key: ActualExpiry, Value: q.broker().now()})
 	}
-	return append(all, queue.Annotation{Key: DeathReason, Value: d.reason})
+	return append(all,
+		queue.Annotation{Key: DeathReason, Value: d.reason}, queue.Annotation{Key: DeathTime, Value: q.broker().now()})
 }
 
 // drop removes an entry that is leaving and has nowhere to go.

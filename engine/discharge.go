@@ -172,7 +172,7 @@ func (d *discharge) decide(s *share) {
 			}
 		case queue.EffectDead:
 			done.dead = append(done.dead, departure{
-				entry: f.Entry, message: f.Message, cause: f.Cause, reason: deathReason(f.Cause, &v.outcome, f.Entry.Count()),
+				entry: f.Entry, message: f.Message, cause: f.Cause, reason: deathReason(f.Cause, &v.outcome, f.Entry.Count()-f.Entry.Base()),
 			})
 		}
 	}

@@ -217,7 +217,8 @@ func (t *Transaction) verdict(v verdict) int {
 func (v *verdict) like(o *verdict) bool {
 	same := func(a, b *Outcome) bool {
 		return a.Kind == b.Kind && a.Failed == b.Failed && a.UndeliverableHere == b.UndeliverableHere &&
-			len(a.Annotations)+len(b.Annotations) == 0 && a.Condition == b.Condition && a.Description == b.Description
+			len(a.Annotations)+len(b.Annotations) == 0 && a.HasDelay == b.HasDelay && a.Delay == b.Delay && a.DueAt == b.DueAt &&
+			a.Condition == b.Condition && a.Description == b.Description
 	}
 	return v.consumer == o.consumer && v.settled == o.settled && v.acquired == o.acquired &&
 		same(&v.outcome, &o.outcome) && same(&v.fallback, &o.fallback)

@@ -466,7 +466,7 @@ func TestCase182_NoInternalsInDeadLetters(t *testing.T) {
 		t.Errorf("bare message changed\n in % x\nout % x", was.Bare, s.Bare)
 	}
 	v, _, _ := codec.ReadValue(s.MessageAnnotations)
-	known := map[codec.Symbol]bool{"x-opt-a": true, "x-opt-ORIG-ADDRESS": true, "x-opt-ORIG-QUEUE": true, "x-opt-ORIG-MESSAGE-ID": true, "x-opt-death-reason": true}
+	known := map[codec.Symbol]bool{"x-opt-a": true, "x-opt-ORIG-ADDRESS": true, "x-opt-ORIG-QUEUE": true, "x-opt-ORIG-MESSAGE-ID": true, "x-opt-death-reason": true, "x-opt-death-time": true}
 	for _, pair := range v.(codec.Described).Value.(codec.Map) {
 		if key := pair.Key.(codec.Symbol); !known[key] {
 			t.Errorf("annotation %s isn't documented", key)

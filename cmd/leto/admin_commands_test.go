@@ -55,7 +55,7 @@ func TestDeadLetterCommands(t *testing.T) {
 	}
 	leto(t, "receive", "orders", "--count", "3", "--ack", "reject", "--timeout", "10s", "--url", url).want(t, exitDone, "")
 	if r := run("queue", "peek", "DLQ", "--filter", "n > 1", "--count", "1"); r.code != exitDone ||
-		!strings.Contains(r.out, "1 failed attempts, from orders, died: rejected") || !strings.Contains(r.out, "    n = 2\n    body 2\n") {
+		!strings.Contains(r.out, "1 failed attempts, from orders, died at 20") || !strings.Contains(r.out, "Z: rejected\n") || !strings.Contains(r.out, "    n = 2\n    body 2\n") {
 		t.Errorf("peek: %d %q %q", r.code, r.out, r.errOut)
 	}
 	if r := leto(t, "browse", "DLQ", "--count", "1", "-o", "json", "--url", url); !strings.Contains(r.out, `"x-opt-death-reason":"rejected`) {

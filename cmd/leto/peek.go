@@ -58,6 +58,9 @@ func peekQueue(c *cli.Context) error {
 	}
 }
 
+// peekTime is how times are written: to the millisecond.
+const peekTime = "2006-01-02T15:04:05.000Z07:00"
+
 // printPeeked writes what an operator asks first, a line, and the body.
 func printPeeked(c *cli.Context, m admin.Message) error {
 	head := fmt.Sprintf("#%d, %d bytes, priority %d", m.Number, m.Size, m.Priority)
@@ -75,9 +78,13 @@ func printPeeked(c *cli.Context, m admin.Message) error {
 	}
 	switch {
 	case m.DeathReason != "":
-		head += ", died: " + oneLine(m.DeathReason)
+		head += ", died"
+		if m.DiedAt != nil {
+			head += " at " + m.DiedAt.Format(peekTime)
+		}
+		head += ": " + oneLine(m.DeathReason)
 	case m.ExpiredAt != nil:
-		head += ", expired at " + m.ExpiredAt.Format("2006-01-02T15:04:05.000Z07:00")
+		head += ", expired at " + m.ExpiredAt.Format(peekTime)
 	}
 	if _, err := fmt.Fprintln(c.App.Writer, head); err != nil {
 		return err

@@ -116,6 +116,10 @@ func (q *Queue) drained(c *Consumer, fx []Effect) []Effect {
 	return fx
 }
 
+// rolledBack is what becomes of deliveries that their consumer still had after a rollback, when it leaves: the same as if it
+// had left before.
+var rolledBack = Outcome{Kind: Modified, Failed: true}
+
 // Detach removes a consumer. What it owned goes back to its place; when its connection was lost and the policy counts
 // that, with one more failed attempt.
 func (q *Queue) Detach(c *Consumer, lost bool, now int64, fx []Effect) []Effect {
@@ -137,7 +141,10 @@ func (q *Queue) Detach(c *Consumer, lost bool, now int64, fx []Effect) []Effect 
 	back := make([]*Entry, 0, c.owned)
 	for e := c.first; e != nil; e = c.first {
 		q.disown(e)
-		if lost && q.policy != nil && q.policy.CountOnLoss || e.tried {
+		switch {
+		case e.tried:
+			fx = q.fail(e, &rolledBack, now, fx)
+		case lost && q.policy != nil && q.policy.CountOnLoss:
 			fx = q.fail(e, nil, now, fx)
 		}
 		if e.state == stateAcquired {

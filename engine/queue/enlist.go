@@ -79,7 +79,8 @@ type Decision struct {
 	Settlement
 	annotations []Annotation
 	count       uint32
-	cause       Cause // why it is leaving
+	cause       Cause     // why it is leaving
+	bars        *Consumer // who must not have it any more; nil: the same as before
 }
 
 // Decide carries out an outcome of an enlisted delivery, which was c's, as far as it can be taken back. It is leaving
@@ -96,6 +97,9 @@ func (q *Queue) Decide(c *Consumer, s Settlement, o *Outcome, now int64, fx []Ef
 		d.cause = CauseAccepted
 		q.counters.Acknowledged++
 		return d, q.leave(e, EffectRetired, CauseAccepted, fx), true
+	}
+	if o.Kind == Modified && o.UndeliverableHere && !e.bars(c) {
+		d.bars = c
 	}
 	from := len(fx)
 	fx = q.settle(c, e, o, now, fx)
@@ -128,6 +132,9 @@ func (q *Queue) Undecide(d *Decision) {
 	if e.more != nil {
 		e.more.annotations = d.annotations
 		e.more.due, e.more.wait.until = 0, 0 // nobody waits who has an owner
+		if d.bars != nil {
+			e.more.barred = without(e.more.barred, d.bars)
+		}
 	}
 }
 

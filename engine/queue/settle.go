@@ -107,6 +107,10 @@ func (q *Queue) giveBack(back []*Entry, now int64, fx []Effect) []Effect {
 		case expiry != 0:
 			q.expiry.put(e)
 		}
+		if e.Due() != 0 { // its time came before it did: a commit has taken longer, and its home has it for waiting
+			e.more.due = 0
+			fx = append(fx, Effect{Kind: EffectDue, Entry: e, Message: e.message})
+		}
 		q.waiting++
 		if e.more != nil && e.prune() {
 			q.putBarred(e)
