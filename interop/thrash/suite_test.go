@@ -3,6 +3,7 @@
 // bad ones has next to nothing to do.
 //
 // LETO_THRASH=full takes the numbers of a real system: 100 consumers, 100,000 good messages and 1,000 bad ones.
+// Its other half has many messages wait for a time of their own, LETO_WAITING of them.
 package thrash
 
 import (
