@@ -174,7 +174,6 @@ type modelTransaction struct {
 	posts  []*modelMessage
 	work   []*modelWork
 	doomed bool
-	ended  bool // it was asked to
 	result *engine.Result
 	mu     sync.Mutex
 }
@@ -192,7 +191,6 @@ type modelStep struct {
 	brings  bool   // a full store refuses it
 	then    func() // when it holds
 	refused func() // when a full store has refused it
-	done    bool
 }
 
 // model is a broker under test and what is known of it.
@@ -648,6 +646,7 @@ func (m *model) noteCount(e *modelMessage) {
 // apply carries out an outcome of a message that nobody has any more.
 func (m *model) apply(e *modelMessage, o engine.Outcome, lost bool) {
 	failed := e.tried || o.Failed && o.Kind == engine.Modified
+	delays := !lost || e.tried // as after the rollback
 	e.tried = false
 	switch {
 	case o.Kind == engine.Accepted:
@@ -659,7 +658,7 @@ func (m *model) apply(e *modelMessage, o engine.Outcome, lost bool) {
 		e.count++
 		m.leave(e, "DLQ")
 	case failed:
-		if m.attempt(e, !lost) {
+		if m.attempt(e, delays) {
 			m.leave(e, "DLQ")
 			return
 		}
