@@ -265,3 +265,61 @@ func TestPurgeTakesWhatPauses(t *testing.T) {
 		}
 	})
 }
+
+// A message that is sent for later waits in every queue of a topic, and from a transaction as well: at least until its time,
+// and no longer, though it commits late.
+func TestSentForLaterEverywhere(t *testing.T) {
+	for _, restart := range []bool{false, true} {
+		bothKinds(t, engine.Options{}, func(t *testing.T, w *world, durable bool) {
+			if restart && !durable {
+				return
+			}
+			begun := time.Now()
+			for _, q := range []string{"topic://t::one", "topic://t::two", "q"} {
+				w.consumer(q).Close(engine.ClosingClean)
+			}
+			topic, queue := w.producer("topic://t"), w.producer("q")
+			later := func(text string, d time.Duration) *engine.Message {
+				m := msg(text, durable)
+				m.Due = begun.Add(d).UnixMilli()
+				return m
+			}
+			topic.publish(later("a", 3*time.Second))
+			x := w.begin()
+			for _, p := range []*producer{topic, queue} {
+				x.Post(p.Producer, later("b", 2*time.Second))
+				x.Post(p.Producer, later("c", time.Second))
+				x.post(p, durable, "d")
+			}
+			time.Sleep(1500 * time.Millisecond) // c is late
+			x.commit()
+			synctest.Wait()
+			if restart {
+				w.restart()
+			}
+			one, two, q := w.consumer("topic://t::one"), w.consumer("topic://t::two"), w.consumer("q")
+			for _, c := range []*consumer{one, two, q} {
+				expect(t, c.Queue()+" at first", c.rest(), "c", "d")
+			}
+			time.Sleep(490 * time.Millisecond)
+			for _, c := range []*consumer{one, two, q} {
+				expect(t, c.Queue()+" before", c.rest())
+			}
+			time.Sleep(10 * time.Millisecond)
+			synctest.Wait()
+			for _, c := range []*consumer{one, two, q} {
+				expect(t, c.Queue()+" the second", c.rest(), "b")
+			}
+			time.Sleep(time.Second)
+			synctest.Wait()
+			expect(t, "one the third", one.rest(), "a")
+			expect(t, "two the third", two.rest(), "a")
+			for _, c := range []*consumer{one, two, q} {
+				c.settle(accepted, c.all()...)
+				if i, err := w.Queue(c.Address(), c.Queue()); err != nil || i.Messages+i.Delayed+i.Delivering != 0 {
+					t.Errorf("queue = %+v, %v, want none", i, err)
+				}
+			}
+		})
+	}
+}

@@ -126,7 +126,7 @@ func (d *discharge) add(s step, r Record) {
 	s.from = len(d.records)
 	for _, q := range s.targets {
 		if q.holds(s.message) {
-			r.Kind, r.Queue, r.Message = RecordEnqueue, q.id, s.message
+			r.Kind, r.Queue, r.Due, r.Message = RecordEnqueue, q.id, s.message.Due, s.message
 			d.records = append(d.records, r)
 			d.brings = true
 		}

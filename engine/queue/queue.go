@@ -117,9 +117,12 @@ func (q *Queue) Publish(m *Message, number uint64, now int64, fx []Effect) []Eff
 	return q.left(Effect{Kind: EffectStored, Cause: CausePaged, Message: m}, now, fx)
 }
 
-// Insert adds a message with a past.
+// Insert adds a message, maybe with a past.
 func (q *Queue) Insert(a Arrival, now int64, fx []Effect) []Effect {
 	m := a.Message
+	if m.Due != 0 { // it has no past
+		return q.schedule(m, a.Number, now, fx)
+	}
 	h := q.ready.home(m)
 	if q.ready.budget(h) == nil || !q.page(h, m, a.Number, now) {
 		return q.add(a.entry(), now, fx)
