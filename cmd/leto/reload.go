@@ -60,6 +60,7 @@ func (n *node) unfit(opts *config.Options) []config.Problem {
 // reconfigure reads the configuration and the users again, and takes over what may change while the broker runs: all of
 // it, or nothing when something is wrong. What is declared no more stays.
 func (n *node) reconfigure() {
+	notify("RELOADING=1")
 	opts, known, err := n.read()
 	if err == nil {
 		err = n.redeclare(opts)
@@ -67,6 +68,7 @@ func (n *node) reconfigure() {
 	if err != nil {
 		n.reloaded.failed.Store(true)
 		n.complain(err)
+		notify("READY=1\nSTATUS=the last reload failed: see the log")
 		return
 	}
 	n.level.set(opts.Log.Level)
@@ -87,6 +89,7 @@ func (n *node) reconfigure() {
 	if len(left) > 0 {
 		n.log.Info().Strs("names", left[:min(len(left), maxComplaints)]).Int("all", len(left)).Msg("SIGHUP: these are declared no more and stay: leto queue rm and leto address rm delete them")
 	}
+	notify("READY=1\nSTATUS=configuration reloaded")
 }
 
 // redeclare puts address settings in force and makes what is declared and isn't there; or, when that can't be, leaves

@@ -166,6 +166,7 @@ func (n *node) start() (err error) {
 		n.serve("http", n.http, func() error { return n.admin.Serve(n.http) })
 	}
 	n.ready.Store(true)
+	notify("READY=1")
 	return nil
 }
 
@@ -244,6 +245,7 @@ func (n *node) run(ctx context.Context) error {
 // stop turns clients away, lets those connected know, and waits for all goroutines.
 func (n *node) stop() error {
 	n.ready.Store(false)
+	notify("STOPPING=1")
 	ctx, cancel := context.WithTimeout(context.Background(), drainTimeout)
 	defer cancel()
 	if err := n.server.Shutdown(ctx); err != nil {
