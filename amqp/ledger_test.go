@@ -269,11 +269,11 @@ func (l *ledger) tookFlow(a *account, p *codec.Flow) {
 		if p.LinkCredit.Set {
 			c.high = max(c.high, c.left)
 			c.left = int64(p.LinkCredit.Value)
-			if behind := int32(c.count - p.DeliveryCount.Or(0)); behind >= 0 {
+			if behind := int32(c.count - p.DeliveryCount.Or(0)); behind >= 0 && behind < 1<<30 {
 				c.left -= int64(behind)
 			} else {
-				// A receiver that has counted what wasn't sent is taken as up to date, with
-				// what the end has used up for a drain and not told yet.
+				// A receiver that has counted what wasn't sent is taken as up to date, with what the end has used up
+				// for a drain and not told yet: by so much the end may see it ahead that is half a circle behind here.
 				c.left += max(c.high, 0)
 			}
 		}
