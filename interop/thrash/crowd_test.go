@@ -169,24 +169,34 @@ func (c *crowd) take(one *consumer, m *amqp.Message, fail fails) (*consumer, err
 	id := binary.BigEndian.Uint32(m.GetData())
 	if id == 0 {
 		err := one.AcceptMessage(c.ctx, m)
-		if c.good.Add(1) == int64(c.size.good) {
-			close(c.done)
-		}
+		c.accepted()
 		return one, err
 	}
-	c.came.Add(1)
-	c.mu.Lock()
 	count := uint32(0)
 	if m.Header != nil {
 		count = m.Header.DeliveryCount
 	}
-	c.attempts[id] = append(c.attempts[id], count)
-	c.mu.Unlock()
+	c.attempted(id, count)
 	there, err := fail(one, m)
 	if err != nil || there {
 		return one, err
 	}
 	return c.again(), nil
+}
+
+// accepted notes that a good message has come.
+func (c *crowd) accepted() {
+	if c.good.Add(1) == int64(c.size.good) {
+		close(c.done)
+	}
+}
+
+// attempted notes that a bad message has come.
+func (c *crowd) attempted(id, count uint32) {
+	c.came.Add(1)
+	c.mu.Lock()
+	c.attempts[id] = append(c.attempts[id], count)
+	c.mu.Unlock()
 }
 
 // again attaches in the place of one who has gone.

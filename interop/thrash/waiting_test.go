@@ -156,7 +156,7 @@ func TestWaiting(t *testing.T) {
 		}
 	}
 	for _, w := range all {
-		w.n, w.lead = n, 7*time.Second // beyond the time for which they would wait in memory
+		w.n, w.lead = n, 7*time.Second       // beyond the time for which they would wait in memory
 		w.late, w.share = 5*time.Second, 0.5 // beside other tests
 		if text != "" {
 			w.lead += time.Duration(n) * 60 * time.Microsecond
