@@ -165,6 +165,7 @@ func (k *coordinator) confirmed(ticket uint64, r *engine.Result) {
 	d := k.discharging[ticket]
 	delete(k.discharging, ticket)
 	k.ended(d.transaction, d.delivery, d.rollback, r)
+	k.conn.settleDirty() // what was said while it was under way
 	k.settled()
 	k.topUp()
 }

@@ -25,8 +25,12 @@ func (o *outgoing) retireUnder(ev *amqp.Event, handle *queue.Entry, known enlist
 	holder := known.transaction
 	switch {
 	case holder == nil:
-	case holder.ended:
-		return // what its discharge brings is about to be told
+	case holder.ended: // what its discharge brings is about to be told
+		if under != nil { // [4.4.2]
+			under.control.link.Fail(amqp.Errorf(amqp.ConditionTransactionRolledBack, "disposition: delivery %d is in transaction %x, and its outcome in another one", ev.DeliveryID, holder.id))
+		}
+		o.hearLate(ev, s, known, under != nil || silent)
+		return
 	case under == nil && silent: // it is settled, and what the transaction is to bring stands
 		under = holder
 	case under == nil:
@@ -57,6 +61,22 @@ func (o *outgoing) retireUnder(ev *amqp.Event, handle *queue.Entry, known enlist
 		delete(o.enlisted, handle)
 	}
 	o.settleUnder(under, s, verdict, !ev.Settled)
+}
+
+// hearLate notes what the peer says of a delivery while the commit of its transaction is under way; silent: no outcome that
+// counts.
+func (o *outgoing) hearLate(ev *amqp.Event, s engine.Settlement, known enlisted, silent bool) {
+	if silent && !ev.Settled {
+		return
+	}
+	verdict := o.reverted // as if it had been settled before the rollback
+	if !silent {
+		verdict = o.verdictOf(&ev.State.Outcome)
+	}
+	known.late = &late{settlement: s, verdict: verdict, settled: ev.Settled, disposal: disposal{
+		id: ev.DeliveryID, answer: codec.Outcome{Kind: ev.State.Kind, DeliveryFailed: verdict.Failed, UndeliverableHere: verdict.UndeliverableHere},
+	}}
+	o.enlisted[s.Handle] = known
 }
 
 // enlist notes that a delivery of which the peer may speak again is in a transaction.

@@ -1,8 +1,10 @@
 package server
 
 import (
+	"cmp"
 	"encoding/binary"
 	"maps"
+	"slices"
 	"time"
 
 	"github.com/letomq/leto/amqp"
@@ -44,6 +46,15 @@ type enlisted struct {
 	transaction *transaction
 	retired     bool // it has an outcome there, and
 	spoken      int  // that is its place
+	late        *late
+}
+
+// late is what the peer has said of a delivery while the commit of its transaction was under way. It counts if that is refused.
+type late struct {
+	settlement engine.Settlement
+	verdict    engine.Outcome
+	settled    bool
+	disposal   // if the peer has left it for us to settle
 }
 
 // begin makes a new transaction of a control link.
@@ -124,12 +135,32 @@ func (t *transaction) rollback(confirm engine.Confirmer, ticket uint64) bool {
 func (t *transaction) leaveLinks(rollback bool) {
 	t.acquireNoMore()
 	for o := range t.links {
-		maps.DeleteFunc(o.enlisted, func(_ *queue.Entry, e enlisted) bool { return e.transaction == t })
+		var said []*late
+		maps.DeleteFunc(o.enlisted, func(_ *queue.Entry, e enlisted) bool {
+			if e.transaction == t && e.late != nil {
+				said = append(said, e.late)
+			}
+			return e.transaction == t
+		})
 		if o.acquired {
 			o.withdrawn(o.link.EndAcquisition(t.id[:], rollback))
 		}
+		if rollback {
+			o.sayLate(said)
+		}
 	}
 	t.links = nil
+}
+
+// sayLate has what was said meanwhile count, now that the deliveries are the link's again.
+func (o *outgoing) sayLate(said []*late) {
+	slices.SortFunc(said, func(a, b *late) int { return cmp.Compare(int32(a.id-b.id), 0) })
+	for _, l := range said {
+		o.settle(l.settlement, l.verdict)
+		if !l.settled {
+			o.ids, o.answer = append(o.ids, l.id), l.answer
+		}
+	}
 }
 
 // acquireNoMore has links acquire under no transaction any more [4.4.3].

@@ -3,6 +3,7 @@ package server
 import (
 	"bytes"
 	"fmt"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -750,4 +751,65 @@ func TestTransactionToNode(t *testing.T) {
 	p.sender(1, "$echo")
 	p.send(under(p.declare(0), p.transfer(1, false)), data("m"))
 	p.detached(amqp.ConditionNotImplemented)
+}
+
+// crowded is a store whose commits of new messages wait, and are then refused.
+type crowded struct{ *gate }
+
+func (c crowded) Commit(records []engine.Record) error {
+	if !c.engaged.Load() || !slices.ContainsFunc(records, func(r engine.Record) bool { return r.Kind == engine.RecordEnqueue }) {
+		return nil
+	}
+	if err := c.gate.Commit(records); err != nil {
+		return err
+	}
+	return engine.ErrStoreFull
+}
+
+// What the peer says of a delivery while the commit of its transaction is under way counts when that is refused: the
+// delivery is the link's again, and nobody would speak of it any more.
+func TestTransactionRefusedAfterOutcome(t *testing.T) {
+	store := crowded{newGate()}
+	store.engaged.Store(false)
+	r := startOn(t, store, nil)
+	p := r.opened("c")
+	p.control(0)
+	p.sender(1, "q")
+	p.sender(2, "other")
+	for _, m := range []string{"a", "b", "c", "d", "e"} {
+		p.put(1, data(m))
+	}
+	p.receiver(3, "q", 5)
+	ids := p.expect("a", "b", "c", "d", "e")
+	id := p.declare(0)
+	p.putUnder(id, 2, "x")
+	p.retire(id, ids[0], ids[4], false, acceptedState)
+	p.barrier()
+	store.engaged.Store(true)
+	heard := r.frames()
+	p.askDischarge(0, id, false)
+	p.dispose(ids[0], ids[0], true, acceptedState)
+	p.dispose(ids[1], ids[1], true, codec.Outcome{}) // a failed attempt, as a rollback makes of it
+	p.dispose(ids[2], ids[2], false, acceptedState)
+	p.dispose(ids[3], ids[3], false, codec.Outcome{Kind: codec.StateReceived})
+	store.pending(r, heard+5)
+	store.release()
+	rejected, settled := false, false
+	for !rejected || !settled {
+		d, _ := await[codec.Disposition](p)
+		switch {
+		case d.Role == codec.RoleReceiver:
+			rejected = true
+			p.condition(d.State.Error, amqp.ConditionTransactionRolledBack)
+		case d.First != ids[2] || !d.Settled || d.State.Kind != codec.StateAccepted:
+			t.Errorf("disposition is %+v", d)
+		default:
+			settled = true
+		}
+	}
+	r.depth("q", 1, 2) // b is back, d and e are still with the link
+	p.credit(3, 5, 1, false)
+	p.expect("b+1")
+	p.dispose(ids[3], ids[4], true, acceptedState)
+	r.depth("q", 0, 1)
 }
