@@ -53,7 +53,11 @@ type connection struct {
 	refusals            int    // sessions that were refused
 	outputHeld          int64  // bytes noted with the server's outputs
 	hasOpened           bool   // the peer has
+	moved               int    // messages since the last account
+	owed                int    // frames that no message has paid for
+	framesPaid          uint64 // frames that account knows
 
+	slow     bool      // the reader's: what it reads next belongs into the lane
 	inputDue time.Time // the reader's: deadline of its reads
 
 	// The server's inputs':
@@ -75,6 +79,7 @@ func newConnection(s *Server, socket net.Conn, m amqp.Config, serial uint64) *co
 		id:       strconv.FormatUint(serial, 10),
 		tag:      m.TagPrefix,
 		machine:  amqp.New(m, s.cfg.Now()),
+		owed:     framesOwed + 1, // it has yet to move something
 		mail:     mailbox{wake: make(chan struct{}, 1)},
 		room:     make(chan struct{}, 1),
 		dead:     make(chan struct{}),
@@ -211,7 +216,7 @@ func (c *connection) becalmed() bool {
 // more is to be read. It waits while the peer leaves our answers unread.
 func (c *connection) feed(b []byte) (used, want int, done bool) {
 	now := c.server.cfg.Now()
-	c.enter()
+	c.take()
 	for seen := min(len(b), inputQuantum); ; {
 		n, ev := c.machine.Next(now, b[used:seen])
 		used += n
@@ -220,7 +225,7 @@ func (c *connection) feed(b []byte) (used, want int, done bool) {
 			c.handle(now, ev)
 			continue
 		case seen < len(b) && !c.machine.Done():
-			if c.machine.Encoded() > c.pause() && !c.awaitRoom() {
+			if !c.pass() {
 				c.guard.Unlock()
 				return used, 0, true
 			}
@@ -240,6 +245,7 @@ func (c *connection) feed(b []byte) (used, want int, done bool) {
 	want = c.machine.Want(b[used:])
 	c.chargeOutput()
 	poke := done || c.machine.HasOutput()
+	c.yield()
 	if !done && (c.machine.Encoded() > c.pause() || c.mail.full()) {
 		done = !c.awaitRoom()
 	}
@@ -248,6 +254,39 @@ func (c *connection) feed(b []byte) (used, want int, done bool) {
 		c.mail.poke()
 	}
 	return used, want, done
+}
+
+// take takes the guard for input to be worked through, in the lane if that is where it belongs.
+func (c *connection) take() {
+	if c.slow {
+		c.server.lane.enter()
+	}
+	c.enter()
+}
+
+// yield leaves the lane, and notes whether the next input belongs there. Behind it the reader may wait.
+func (c *connection) yield() {
+	if c.slow {
+		c.server.lane.leave()
+	}
+	c.slow = c.account() && c.hasOpened // a login has its own bounds, and may take long
+}
+
+// pass goes from one quantum of input to the next: others get their turn, and a peer that leaves our answers unread is
+// waited for; false: for ever.
+func (c *connection) pass() bool {
+	wasSlow := c.slow
+	c.yield()
+	if c.machine.Encoded() > c.pause() && !c.awaitRoom() {
+		c.slow = false // has no place to leave
+		return false
+	}
+	if wasSlow || c.slow {
+		c.settleDirty() // what it says must not wait
+		c.guard.Unlock()
+		c.take()
+	}
+	return true
 }
 
 // awaitRoom waits, without the guard, while the peer leaves our answers unread; false: for ever. Settlements are

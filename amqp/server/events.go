@@ -6,6 +6,7 @@ import (
 	"github.com/rs/zerolog"
 
 	"github.com/letomq/leto/amqp"
+	"github.com/letomq/leto/codec"
 	"github.com/letomq/leto/engine"
 )
 
@@ -14,6 +15,9 @@ func (c *connection) handle(now time.Time, ev *amqp.Event) {
 	switch ev.Kind {
 	case amqp.EventTransfer, amqp.EventAborted:
 		if a := attachmentOf(ev.Link); a != nil && !a.gone {
+			if ev.Last || len(ev.Payload) >= leastMoved {
+				c.moved++
+			}
 			switch {
 			case a.producer != nil:
 				a.producer.receive(now, ev)
@@ -28,6 +32,9 @@ func (c *connection) handle(now time.Time, ev *amqp.Event) {
 		if a := attachmentOf(ev.Link); a != nil && !a.gone {
 			switch {
 			case a.consumer != nil:
+				if k := ev.State.Outcome.Kind; k == codec.StateAccepted || k == codec.StateRejected {
+					c.moved++
+				}
 				a.consumer.outcome(ev)
 			case !ev.Settled:
 				ev.Session.Settle(ev.DeliveryID, ev.State.Outcome)

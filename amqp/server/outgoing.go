@@ -377,6 +377,9 @@ func (o *outgoing) send(now time.Time, d *engine.Delivery) {
 	}
 	o.conn.server.count.messagesOut.Add(1)
 	o.size += (int64(size) - o.size) / 8
+	if o.settles && !o.browsing {
+		o.conn.moved++
+	}
 	if o.link.Send(out) && o.settles && !o.browsing {
 		o.unsent = append(o.unsent, engine.Settlement{Handle: d.Handle, Acquisition: d.Acquisition})
 	}

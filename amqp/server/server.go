@@ -26,6 +26,7 @@ type Server struct {
 	partials   partials
 	inputs     inputs
 	outputs    outputs
+	lane       lane
 	names      registry
 	nodes      nodes
 	buffers    pool[[]byte]
@@ -54,6 +55,7 @@ func New(cfg Config, broker *engine.Broker) *Server {
 		stop:        make(chan struct{}),
 	}
 	s.told.log = cfg.Log
+	s.lane = newLane()
 	s.names.seed = maphash.MakeSeed()
 	s.partials.limit = cfg.MaxPartialBytes
 	s.handshakes.max = cfg.MaxHandshakes
