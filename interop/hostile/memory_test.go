@@ -13,6 +13,7 @@ const mib = 1 << 20
 
 // TestSettledHoarder: receivers of settled deliveries whose session takes no transfer.
 func TestSettledHoarder(t *testing.T) {
+	t.Parallel()
 	b := start(t, "limits.memory=64MiB")
 	c := connect(t, b)
 	most := memory(t, b)
@@ -45,6 +46,7 @@ func TestSettledHoarder(t *testing.T) {
 
 // TestDrainFlood: a receiver that doesn't read asks for drain after drain.
 func TestDrainFlood(t *testing.T) {
+	t.Parallel()
 	b := start(t, "limits.memory=64MiB")
 	fill(t, b, "drains", 1000, 30000)
 	most := memory(t, b)
@@ -59,6 +61,7 @@ func TestDrainFlood(t *testing.T) {
 
 // TestChurnUnread: links that come, are given a window of deliveries, and go, on a connection that doesn't read.
 func TestChurnUnread(t *testing.T) {
+	t.Parallel()
 	b := start(t, "limits.memory=64MiB")
 	fill(t, b, "churn", 600, 10)
 	fill(t, b, "block", 1000, 30000)
@@ -76,6 +79,7 @@ func TestChurnUnread(t *testing.T) {
 
 // TestModifiedAnnotations: one disposition writes large annotations on many messages.
 func TestModifiedAnnotations(t *testing.T) {
+	t.Parallel()
 	b := start(t, "limits.memory=64MiB")
 	const n = 8000
 	p := connect(t, b)
@@ -104,6 +108,7 @@ func TestModifiedAnnotations(t *testing.T) {
 
 // TestLinkNames: links with long names.
 func TestLinkNames(t *testing.T) {
+	t.Parallel()
 	b := start(t, "limits.memory=64MiB")
 	most := memory(t, b)
 	c := raw(t, b)
@@ -122,6 +127,7 @@ func TestLinkNames(t *testing.T) {
 
 // TestManyLinks: as many links as one connection may have, most of them refused, and none given up.
 func TestManyLinks(t *testing.T) {
+	t.Parallel()
 	b := start(t, "limits.memory=64MiB")
 	base, _ := b.Gauges()
 	most := memory(t, b)
@@ -142,6 +148,7 @@ func TestManyLinks(t *testing.T) {
 
 // TestDeclaredSizes: connections that announce large frames.
 func TestDeclaredSizes(t *testing.T) {
+	t.Parallel()
 	b := start(t, "limits.memory=64MiB")
 	most := memory(t, b)
 	for range 2000 {
@@ -155,6 +162,7 @@ func TestDeclaredSizes(t *testing.T) {
 
 // TestOpenProperties: opens whose properties are many small values.
 func TestOpenProperties(t *testing.T) {
+	t.Parallel()
 	b := start(t, "limits.memory=64MiB")
 	most := memory(t, b)
 	items := make([][]byte, 14000)
@@ -174,6 +182,7 @@ func TestOpenProperties(t *testing.T) {
 
 // TestBurstThenIdle: connections that were busy once.
 func TestBurstThenIdle(t *testing.T) {
+	t.Parallel()
 	b := start(t, "limits.memory=64MiB", "amqp.idle-timeout=4s")
 	for range 600 {
 		c := raw(t, b)

@@ -44,6 +44,7 @@ func settleAll(t testing.TB, b *harness.Broker, address string, outcome []byte) 
 
 // TestRejectStorm: messages rejected, failed once too often and expired in delivery, and a dead-letter queue that rejects, too.
 func TestRejectStorm(t *testing.T) {
+	t.Parallel()
 	b := start(t, "address-settings[storm.#].max-delivery-attempts=1")
 	base, _ := b.Gauges()
 	const n = 400
@@ -93,6 +94,7 @@ func TestRejectStorm(t *testing.T) {
 	time.Sleep(400 * time.Millisecond)
 	send(t, c, wire.Settle(held[0], held[9], wire.CodeAccepted), wire.Settle(held[10], held[19], wire.CodeReleased))
 	count(t, b, "leto_messages_expired_total", 10)
+	count(t, b, `leto_queue_messages_sum{state="ready"}`, 10) // counted when they leave, there when that is committed
 	if got := empty(t, b, "ExpiryQueue"); got != 10 {
 		t.Errorf("%d expired", got)
 	}

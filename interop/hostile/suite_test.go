@@ -80,19 +80,28 @@ func volatile(id uint32, n int) []byte {
 	return slices.Concat(wire.Described(wire.SectionHeader, wire.List(wire.Bool(false))), body(id, n))
 }
 
-// id reads the number of a message made by body.
+// id is number for a test.
 func id(t testing.TB, message []byte) uint32 {
 	t.Helper()
-	m, err := wire.Split(message)
+	n, err := number(message)
 	if err != nil {
 		t.Fatal(err)
+	}
+	return n
+}
+
+// number reads the number of a message made by body.
+func number(message []byte) (uint32, error) {
+	m, err := wire.Split(message)
+	if err != nil {
+		return 0, err
 	}
 	_, value, err := wire.Code(m.Bare)
 	if err != nil {
-		t.Fatal(err)
+		return 0, err
 	}
 	text, _ := wire.Text(value)
-	return binary.BigEndian.Uint32([]byte(text))
+	return binary.BigEndian.Uint32([]byte(text)), nil
 }
 
 var serial atomic.Int64
