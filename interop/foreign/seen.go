@@ -91,7 +91,9 @@ var rows = []struct {
 	{"transaction: commit", []string{"transaction_commits", "test_transaction_commits"}},
 	{"transaction: rollback, delivery-count", []string{"transaction_rolls_back", "test_transaction_rolls_back"}},
 	{"transaction over several queues", []string{"transaction_over_queues", "test_transaction_over_queues"}},
-	{"reconnect after kill -9, durable messages there", []string{"reconnect_after_restart"}},
+	{"transaction refused, and rolled back", []string{"transaction_refused_commit", "test_transaction_refused_commit"}},
+	{"transaction lost with its connection", []string{"transaction_ends_with_connection", "test_transaction_ends_with_connection"}},
+	{"reconnect after kill -9, durable messages there", []string{"reconnect_after_restart", "test_reconnect_after_restart"}},
 }
 
 // Scenarios is the matrix of scenarios and clients as a table, of what was seen last.

@@ -9,3 +9,5 @@ import (
 )
 
 func TestScenarios(t *testing.T) { foreign.Proton.Scenarios(t) }
+
+func TestRestarts(t *testing.T) { foreign.Proton.Restarts(t) }

@@ -48,12 +48,12 @@ class Report(unittest.TestResult):
         self.texts.append(reason)
 
 
-def scenarios(names):
+def scenarios(names, files="test_*.py"):
     here = pathlib.Path(__file__).parent
     loader = unittest.TestLoader()
     loader.testNamePatterns = ["*%s*" % name for name in names] or None
     report = Report()
-    loader.discover(str(here), pattern="test_*.py").run(report)
+    loader.discover(str(here), pattern=files).run(report)
     return report.wasSuccessful() and report.testsRun
 
 
@@ -61,6 +61,8 @@ if __name__ == "__main__":
     what, args = sys.argv[1], sys.argv[2:]
     if what == "scenarios":
         good = scenarios(args)
+    elif what == "restarts":
+        good = scenarios(args, "restart_*.py")
     else:
         import exchange
         good = exchange.write(args[0]) if what == "write" else exchange.read(args[0], int(args[1]))
