@@ -46,6 +46,7 @@ type credit struct {
 	settles    uint8  // snd-settle-mode, as the peer has said
 	count      uint32 // the sender's delivery-count
 	left, high int64  // deliveries the sender may start, as window and high
+	limit      uint32 // the delivery-count at which the last flow has it end
 	within     bool   // in the midst of a delivery
 	draining   bool   // the peer has asked for a drain that isn't answered
 }
@@ -174,8 +175,10 @@ func (l *ledger) senderFlowed(c *credit, p *codec.Flow, f amqptest.Frame) {
 		l.t.Fatalf("delivery-count is %d with credit for %d: %s", c.count, max(c.left, c.high), f)
 	}
 	c.count = p.DeliveryCount.Value
-	c.left -= used
 	c.high -= used
+	if c.left -= used; c.left < 0 { // it has used up what was granted before the last flow
+		c.left = int64(int32(c.limit - c.count))
+	}
 	if p.LinkCredit.Value == 0 {
 		c.draining = false
 	}
@@ -268,7 +271,7 @@ func (l *ledger) tookFlow(a *account, p *codec.Flow) {
 	case c.sender:
 		if p.LinkCredit.Set {
 			c.high = max(c.high, c.left)
-			c.left = int64(p.LinkCredit.Value)
+			c.left, c.limit = int64(p.LinkCredit.Value), p.DeliveryCount.Or(0)+p.LinkCredit.Value
 			if behind := int32(c.count - p.DeliveryCount.Or(0)); behind >= 0 && behind < 1<<30 {
 				c.left -= int64(behind)
 			} else {
