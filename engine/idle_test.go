@@ -22,7 +22,9 @@ func (nullStore) Room() bool                                                    
 func (nullStore) Pick(engine.QueueID, uint8, []uint64, int) ([]engine.Stored, error) { return nil, nil }
 func (nullStore) Expiries() engine.Expiries                                          { return memory.New().Expiries() }
 func (nullStore) Remembered(string, int) ([]engine.DuplicateID, error)               { return nil, nil }
-func (nullStore) Delayed(engine.QueueID, int64, int) ([]engine.Due, int64, error)    { return nil, 0, nil }
+func (nullStore) Delayed(engine.QueueID, engine.Due, int64, int) ([]engine.Due, int64, error) {
+	return nil, 0, nil
+}
 
 func heap() uint64 {
 	runtime.GC()

@@ -105,7 +105,7 @@ func (s *sweeper) ripe(q *boundQueue, until int64) (ripe []queue.Arrival, next i
 	if id == 0 {
 		return nil, 0, nil
 	}
-	due, next, err := s.store.Delayed(id, until, min(recallQuantum, b.paging.PageEntries))
+	due, next, err := s.store.Delayed(id, Due{}, until, min(recallQuantum, b.paging.PageEntries))
 	if err != nil || len(due) == 0 {
 		return nil, next, err
 	}

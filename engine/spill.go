@@ -19,7 +19,7 @@ type Spill interface {
 	Load(q QueueID, priority uint8, from uint64, n, bytes int) ([]Stored, error)
 	Pick(q QueueID, priority uint8, numbers []uint64, bytes int) ([]Stored, error)
 	Expiries() Expiries
-	Delayed(q QueueID, until int64, n int) (due []Due, next int64, err error)
+	Delayed(q QueueID, after Due, until int64, n int) (due []Due, next int64, err error)
 	// Size returns the bytes that it takes on the device.
 	Size() int64
 	// Close ends it and removes what it has.

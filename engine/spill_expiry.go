@@ -87,8 +87,8 @@ func (s *spiller) Pick(id QueueID, priority uint8, numbers []uint64, bytes int) 
 	return p.trim(len(numbers), bytes).entries, nil
 }
 
-// Delayed returns entries of a queue whose due times are at until or before, the first of them first.
-func (s *spiller) Delayed(id QueueID, until int64, n int) (due []Due, next int64, err error) {
+// Delayed returns entries of a queue whose due times are behind after and at until or before, the first of them first.
+func (s *spiller) Delayed(id QueueID, after Due, until int64, n int) (due []Due, next int64, err error) {
 	s.reading.RLock()
 	defer s.reading.RUnlock()
 	s.mu.Lock()
@@ -98,8 +98,12 @@ func (s *spiller) Delayed(id QueueID, until int64, n int) (due []Due, next int64
 				break
 			}
 			for _, r := range w.levels[spillKey{id, p}] {
-				if r.Due != 0 {
-					due = append(due, Due{Queue: id, Priority: p, Number: r.Number, Bytes: r.Message.Size(), At: r.Due})
+				if r.Due == 0 {
+					continue
+				}
+				d := Due{Queue: id, Priority: p, Number: r.Number, Bytes: r.Message.Size(), At: r.Due}
+				if compareDue(d, after) > 0 {
+					due = append(due, d)
 				}
 			}
 		}
@@ -107,15 +111,13 @@ func (s *spiller) Delayed(id QueueID, until int64, n int) (due []Due, next int64
 	spill, broken := s.spill, s.broken
 	s.mu.Unlock()
 	if spill != nil && !broken {
-		found, after, err := spill.Delayed(id, until, n)
+		found, after, err := spill.Delayed(id, after, until, n)
 		if err != nil {
 			return nil, 0, err
 		}
 		due, next = append(due, found...), after
 	}
-	slices.SortFunc(due, func(a, b Due) int {
-		return cmp.Or(cmp.Compare(a.At, b.At), cmp.Compare(b.Priority, a.Priority), cmp.Compare(a.Number, b.Number))
-	})
+	slices.SortFunc(due, compareDue)
 	due = slices.CompactFunc(due, func(a, b Due) bool { return a.Number == b.Number }) // being written, it may have been in both
 	for i := range due {
 		if i == n || due[i].At > until {

@@ -1,6 +1,7 @@
 package engine
 
 import (
+	"cmp"
 	"errors"
 
 	"github.com/letomq/leto/engine/queue"
@@ -35,9 +36,10 @@ type Store interface {
 	// Remembered returns the ids of an address that came last, n at the most, in the order in which they came.
 	Remembered(address string, n int) ([]DuplicateID, error)
 	// Delayed returns entries of a queue whose due times are at until, a unix millisecond, or before, n at the most, in
-	// ascending order of due time, then of priority (the higher first) and number. It is the state as of the last Commit
-	// that has returned. next is the due time of the first entry that isn't returned, 0 for none.
-	Delayed(q QueueID, until int64, n int) (due []Due, next int64, err error)
+	// ascending order of due time, then of priority (the higher first) and number. Of after these three are read: only
+	// what comes behind it in that order is returned, and the zero value is before all. It is the state as of the last
+	// Commit that has returned. next is the due time of the first entry behind after that isn't returned, 0 for none.
+	Delayed(q QueueID, after Due, until int64, n int) (due []Due, next int64, err error)
 }
 
 // Expiries tells which entries of a store expire. It is used by one goroutine, beside Commit and Load.
@@ -58,6 +60,11 @@ type Due struct {
 	Number   uint64
 	Bytes    int   // of its payload
 	At       int64 // its due time, a unix millisecond; 0: it has none, and expires while it is ready
+}
+
+// compareDue orders entries of a queue as they are due.
+func compareDue(a, b Due) int {
+	return cmp.Or(cmp.Compare(a.At, b.At), cmp.Compare(b.Priority, a.Priority), cmp.Compare(a.Number, b.Number))
 }
 
 // ErrStoreFull says that a store has no room for messages now. It goes on when there is space again.

@@ -44,7 +44,7 @@ const (
 type swept interface {
 	Expiries() Expiries
 	Pick(q QueueID, priority uint8, numbers []uint64, bytes int) ([]Stored, error)
-	Delayed(q QueueID, until int64, n int) (due []Due, next int64, err error)
+	Delayed(q QueueID, after Due, until int64, n int) (due []Due, next int64, err error)
 	Room() bool
 	settled() error
 	failed() bool

@@ -222,7 +222,7 @@ func benchmarkDelayedBacklog(b *testing.B) {
 		if _, err := s.Recover(); err != nil {
 			b.Fatal(err)
 		}
-		if _, next, err := s.Delayed(1, 0, 1); err != nil || next != base {
+		if _, next, err := s.Delayed(1, engine.Due{}, 0, 1); err != nil || next != base {
 			b.Fatalf("next at %d, %v", next, err)
 		}
 		b.ReportMetric(float64(time.Since(start).Milliseconds()), "open-ms")
@@ -238,7 +238,7 @@ func benchmarkDelayedBacklog(b *testing.B) {
 		var records []engine.Record
 		for {
 			asked := time.Now()
-			due, _, err := s.Delayed(1, base+n, 1024)
+			due, _, err := s.Delayed(1, engine.Due{}, base+n, 1024)
 			asking += time.Since(asked)
 			if err != nil {
 				b.Fatal(err)

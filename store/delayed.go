@@ -8,14 +8,17 @@ import (
 	"github.com/letomq/leto/store/index"
 )
 
-// Delayed returns entries of a queue that are due at until or before, and when the next one is.
-func (s *Store) Delayed(q engine.QueueID, until int64, n int) ([]engine.Due, int64, error) {
+// Delayed returns entries of a queue that are due behind after, at until or before, and when the next one is.
+func (s *Store) Delayed(q engine.QueueID, after engine.Due, until int64, n int) ([]engine.Due, int64, error) {
 	s.reading.RLock()
 	defer s.reading.RUnlock()
 	s.views.RLock()
 	defer s.views.RUnlock()
 	for {
 		d := delaying{store: s, queue: uint64(q), until: until, want: max(n, 0) + 1}
+		if after.At != 0 {
+			d.from = index.Delayed{At: after.At, Priority: after.Priority, Number: after.Number + 1}
+		}
 		absent, err := d.run()
 		if err != nil {
 			return nil, 0, err
@@ -40,6 +43,7 @@ func (s *Store) Delayed(q engine.QueueID, until int64, n int) ([]engine.Due, int
 type delaying struct {
 	store *Store
 	queue uint64
+	from  index.Delayed // none before that
 	until int64
 	want  int             // entries: one more than is asked for, and one at most that is due later
 	found []index.Delayed // in the order in which they are due
@@ -60,10 +64,11 @@ func (d *delaying) run() (absent bool, err error) {
 		return false, s.err
 	}
 	view := s.index.View()
-	from := index.Delayed{}
-	if shelf := s.pending.shelves[d.queue]; shelf != nil {
-		from = shelf.passed
+	from, first := d.from, false // whether it reads all that may be due first
+	if shelf := s.pending.shelves[d.queue]; shelf != nil && shelf.passed.Compare(from) >= 0 {
+		from, first = shelf.passed, true
 	}
+	first = first || d.from.At == 0
 	s.mu.Unlock()
 	for later := 1; ; later = min(4*later, laterMax) {
 		read, beyond, ended := 0, 0, true
@@ -85,14 +90,14 @@ func (d *delaying) run() (absent bool, err error) {
 		s.mu.Lock()
 		d.found = s.pending.stillDue(d.queue, d.found)
 		n := len(d.found)
-		if shelf := s.pending.shelves[d.queue]; shelf != nil && read > 0 {
+		if shelf := s.pending.shelves[d.queue]; shelf != nil && first && read > 0 {
 			shelf.passed = from
 			if n > 0 {
 				shelf.passed = d.found[0]
 			}
 		}
 		if ended || n >= d.want || n > 0 && d.found[n-1].At > d.until {
-			d.found = s.pending.waiting(d.queue, d.found, d.want)
+			d.found = s.pending.waiting(d.queue, d.found, d.from, d.want)
 			s.mu.Unlock()
 			break
 		}
@@ -132,7 +137,7 @@ func (d *delaying) look() (absent bool, err error) {
 					continue
 				}
 				e.At, e.Payload = now.At, now.Payload // a commit that isn't over may have changed it
-				if e.At == 0 {
+				if e.At == 0 || e.Compare(d.from) < 0 {
 					continue
 				}
 			}
@@ -196,8 +201,8 @@ func (p *pending) delays(queue uint64, priority uint8) bool {
 	return s != nil && s.levels[priority] != nil && len(s.levels[priority].waits) > 0
 }
 
-// waiting adds the entries to some that wait by what is pending, and returns the first n of all.
-func (p *pending) waiting(queue uint64, found []index.Delayed, n int) []index.Delayed {
+// waiting adds the entries to some that wait by what is pending, none of them before from, and returns the first n of all.
+func (p *pending) waiting(queue uint64, found []index.Delayed, from index.Delayed, n int) []index.Delayed {
 	cut := func() {
 		slices.SortFunc(found, index.Delayed.Compare)
 		found = found[:min(n, len(found))]
@@ -209,6 +214,9 @@ func (p *pending) waiting(queue uint64, found []index.Delayed, n int) []index.De
 			}
 			for number, w := range l.waits {
 				e := index.Delayed{At: w.at, Priority: uint8(priority), Number: number, Payload: noPayload}
+				if e.Compare(from) < 0 {
+					continue
+				}
 				if i, fresh := l.search(number); fresh {
 					e.Payload = l.entries[i].Payload
 				}

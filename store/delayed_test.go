@@ -36,7 +36,7 @@ func TestDelayedGoesOn(t *testing.T) {
 		t.Fatal(err)
 	}
 	for fired := uint64(0); fired < n; fired += turn {
-		due, next, err := s.Delayed(1, n, turn)
+		due, next, err := s.Delayed(1, engine.Due{}, n, turn)
 		if err != nil || len(due) != turn || due[0].Number != fired+1 || next != int64(fired+turn+1)%(n+1) {
 			t.Fatalf("after %d: %d entries, the first %+v, then at %d, %v", fired, len(due), due[0], next, err)
 		}
@@ -52,7 +52,7 @@ func TestDelayedGoesOn(t *testing.T) {
 	if err := s.ask(s.catchUp); err != nil {
 		t.Fatal(err)
 	}
-	if due, next, err := s.Delayed(1, n, turn); len(due) > 0 || next != 0 || err != nil {
+	if due, next, err := s.Delayed(1, engine.Due{}, n, turn); len(due) > 0 || next != 0 || err != nil {
 		t.Errorf("%v, then at %d, %v, want nothing that waits", due, next, err)
 	}
 }

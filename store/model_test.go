@@ -323,13 +323,22 @@ func (q *modelQueue) diffDelayed(s *store.Store) error {
 			if k < len(want) {
 				next = want[k].At
 			}
-			got, soon, err := s.Delayed(q.definition.ID, until, n)
+			got, soon, err := s.Delayed(q.definition.ID, engine.Due{}, until, n)
 			if err != nil {
 				return err
 			}
 			if !slices.Equal(got, want[:k]) || soon != next {
 				return fmt.Errorf("queue %d: %d due until %d, the next at %d, want %d and %d\n%v\n%v",
 					q.definition.ID, len(got), until, soon, k, next, got, want[:k])
+			}
+			if k == 0 {
+				continue
+			}
+			i := k / 3
+			got, soon, err = s.Delayed(q.definition.ID, want[i], until, n-i-1)
+			if err != nil || !slices.Equal(got, want[i+1:k]) || soon != next {
+				return fmt.Errorf("queue %d: behind %v %d due until %d, the next at %d, %v, want %d and %d\n%v\n%v",
+					q.definition.ID, want[i], len(got), until, soon, err, k-i-1, next, got, want[i+1:k])
 			}
 		}
 	}

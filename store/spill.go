@@ -92,9 +92,9 @@ func (s *Spill) Pick(q engine.QueueID, priority uint8, numbers []uint64, bytes i
 // Expiries returns a reader of what expires.
 func (s *Spill) Expiries() engine.Expiries { return s.store.Expiries() }
 
-// Delayed returns entries of a queue that are due at until or before, and when the next one is.
-func (s *Spill) Delayed(q engine.QueueID, until int64, n int) ([]engine.Due, int64, error) {
-	return s.store.Delayed(q, until, n)
+// Delayed returns entries of a queue that are due behind after, at until or before, and when the next one is.
+func (s *Spill) Delayed(q engine.QueueID, after engine.Due, until int64, n int) ([]engine.Due, int64, error) {
+	return s.store.Delayed(q, after, until, n)
 }
 
 // Size returns the bytes of the spill's segments. It may be called at any time.

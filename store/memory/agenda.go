@@ -62,8 +62,8 @@ func (q *entries) forget() {
 	}
 }
 
-// Delayed returns entries of a queue that are due at until or before, and when the next one is.
-func (s *Store) Delayed(id engine.QueueID, until int64, n int) (due []engine.Due, next int64, err error) {
+// Delayed returns entries of a queue that are due behind after, at until or before, and when the next one is.
+func (s *Store) Delayed(id engine.QueueID, after engine.Due, until int64, n int) (due []engine.Due, next int64, err error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	q := s.queues[id]
@@ -73,7 +73,8 @@ func (s *Store) Delayed(id engine.QueueID, until int64, n int) (due []engine.Due
 	for a := &q.agenda; len(a.all) > 0 && q.waits(a.all[0]) == nil; a.gone-- {
 		a.all = a.all[1:]
 	}
-	for _, d := range q.agenda.all {
+	first, _ := slices.BinarySearchFunc(q.agenda.all, delayed{after.At, 9 - after.Priority, after.Number + 1}, compareDelayed)
+	for _, d := range q.agenda.all[first:] {
 		e := q.waits(d)
 		if e == nil {
 			continue

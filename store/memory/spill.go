@@ -24,8 +24,8 @@ func (s *Spill) Pick(id engine.QueueID, priority uint8, numbers []uint64, bytes 
 func (s *Spill) Expiries() engine.Expiries { return s.store.Expiries() }
 
 // Delayed returns entries of a queue that are due at until or before, and when the next one is.
-func (s *Spill) Delayed(id engine.QueueID, until int64, n int) ([]engine.Due, int64, error) {
-	return s.store.Delayed(id, until, n)
+func (s *Spill) Delayed(id engine.QueueID, after engine.Due, until int64, n int) ([]engine.Due, int64, error) {
+	return s.store.Delayed(id, after, until, n)
 }
 
 // Size returns the bytes of the payloads.

@@ -25,7 +25,7 @@ func due(id engine.QueueID, number uint64, at int64) engine.Record {
 // expectDelayed checks what of a queue is told to be due, in order, and when the next entry is.
 func (s *subject) expectDelayed(id engine.QueueID, until int64, n int, next int64, numbers ...uint64) {
 	s.t.Helper()
-	all, at, err := s.store.Delayed(id, until, n)
+	all, at, err := s.store.Delayed(id, engine.Due{}, until, n)
 	if err != nil {
 		s.t.Fatalf("delayed: %v", err)
 	}
@@ -38,6 +38,12 @@ func (s *subject) expectDelayed(id engine.QueueID, until int64, n int, next int6
 	}
 	if !slices.Equal(got, numbers) || at != next {
 		s.t.Fatalf("queue %d until %d, %d at most: %v, then at %d, want %v, then at %d", id, until, n, got, at, numbers, next)
+	}
+	for i, d := range all { // what comes behind each of them
+		rest, at, err := s.store.Delayed(id, d, until, n-i-1)
+		if err != nil || !slices.Equal(rest, all[i+1:]) || at != next {
+			s.t.Fatalf("queue %d behind %v until %d: %v, then at %d, %v, want %v, then at %d", id, d, until, rest, at, err, all[i+1:], next)
+		}
 	}
 }
 

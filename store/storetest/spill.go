@@ -73,9 +73,16 @@ func (c Spill) Run(t *testing.T, s engine.Spill) {
 				break
 			}
 		}
-		due, soon, err := s.Delayed(id, until, n)
+		due, soon, err := s.Delayed(id, engine.Due{}, until, n)
 		if err != nil || soon != next || !slices.Equal(due, want) {
 			t.Fatalf("queue %d until %d: %v, then at %d, %v, want %v, then at %d", id, until, due, soon, err, want, next)
+		}
+		if len(want) > 0 {
+			i := rng.IntN(len(want))
+			rest, soon, err := s.Delayed(id, want[i], until, n-i-1)
+			if err != nil || soon != next || !slices.Equal(rest, want[i+1:]) {
+				t.Fatalf("queue %d behind %v until %d: %v, then at %d, %v, want %v, then at %d", id, want[i], until, rest, soon, err, want[i+1:], next)
+			}
 		}
 		var records []engine.Record
 		for _, d := range due {
