@@ -64,7 +64,9 @@ func (q *boundQueue) carryOut(fx []queue.Effect, o *Outcome) aftermath {
 			}
 		case queue.EffectDue:
 			if q.holds(f.Message) {
-				records = append(records, Record{Kind: RecordDue, Queue: q.id, Number: f.Entry.Number(), Priority: f.Entry.Priority()})
+				records = append(records, Record{
+					Kind: RecordDue, Queue: q.id, Number: f.Entry.Number(), Priority: f.Entry.Priority(), Due: f.Entry.Due(),
+				})
 			}
 		case queue.EffectGone:
 			if f.Cause != queue.CauseFinished && !q.deleted && q.holds(f.Message) {
@@ -97,7 +99,10 @@ func (q *boundQueue) carryOut(fx []queue.Effect, o *Outcome) aftermath {
 			case l.Spilled:
 				q.broker().spiller.purge(q, l)
 				q.broker().totals.lost.Add(uint64(l.Lost))
-			case !q.deleted:
+			case q.deleted:
+			case l.From == l.Last:
+				records = append(records, Record{Kind: RecordRemove, Queue: q.id, Number: l.From, Priority: l.Priority})
+			default:
 				records = append(records, Record{
 					Kind: RecordPurge, Queue: q.id, Priority: l.Priority, FromNumber: l.From, Number: l.Last,
 				})

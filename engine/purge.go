@@ -24,32 +24,34 @@ func (b *Broker) Purge(address, queueName string) (int, error) {
 	return p.Done, err
 }
 
-// PurgeAll removes the messages that wait in a queue now, a bounded number at a time, until ctx ends: what is gone by
-// then is gone. An empty queue name means the queue of the address's name. It returns when the store has let go of
-// them. report, which may be nil, hears how far it is.
+// PurgeAll removes the messages that wait in a queue now, also for their time, a bounded number at a time, until ctx
+// ends: what is gone by then is gone. An empty queue name means the queue of the address's name. It returns when the
+// store has let go of them. report, which may be nil, hears how far it is.
 func (b *Broker) PurgeAll(ctx context.Context, address, queueName string, report func(Progress)) (Progress, error) {
-	var p Progress
-	q, err := b.lookup(address, queueName)
+	c, err := b.rescheduling(address, queueName)
 	if err != nil {
-		return p, err
+		return Progress{}, err
 	}
-	last := b.committer.numbers.Load()
+	if err := c.run(ctx, Selection{}, report, c.cancel); err != nil {
+		return c.Progress, err
+	}
+	p, q := &c.Progress, c.queue
 	for first, more := true, true; more; first = false {
 		if err := ctx.Err(); err != nil {
-			return p, err
+			return *p, err
 		}
 		b.committer.await()
 		var fx []queue.Effect
 		q.guard.enter()
 		if q.deleted {
 			q.guard.leave()
-			return p, fmt.Errorf("queue %s::%s: %w", address, q.name, ErrDeleted)
+			return *p, fmt.Errorf("queue %s::%s: %w", address, q.name, ErrDeleted)
 		}
 		elsewhere, n := 0, 0
 		if first {
 			elsewhere, fx = q.core.PurgeElsewhere(fx)
 		}
-		n, fx = q.core.PurgeUpTo(last, clearQuantum, q.clock(), fx)
+		n, fx = q.core.PurgeUpTo(c.last, clearQuantum, q.clock(), fx)
 		after := q.carryOut(fx, nil)
 		q.guard.leave()
 		q.after(&after, nil)
@@ -57,8 +59,12 @@ func (b *Broker) PurgeAll(ctx context.Context, address, queueName string, report
 		p.Done += elsewhere + n
 		p.Looked = p.Done
 		if report != nil {
-			report(p)
+			report(*p)
 		}
 	}
-	return p, b.committer.sync()
+	if err := b.committer.sync(); err != nil {
+		return *p, err
+	}
+	_, _, err = c.step(Slot{}, Selection{}, c.cancel) // what has begun to wait for its time meanwhile
+	return *p, err
 }

@@ -104,12 +104,18 @@ func (s *scan) close() {
 
 // Selection says which of the messages that wait in a queue something is about.
 type Selection struct {
-	Count int                  // so many at most; 0: all
-	Match func(*Delivery) bool // nil: all. It must not keep what it is shown
+	Count  int                  // so many at most; 0: all
+	Number uint64               // this one only; 0: all
+	Match  func(*Delivery) bool // nil: all. It must not keep what it is shown
 }
 
 // matches reports whether a message is selected.
-func (s *Selection) matches(d *Delivery) bool { return s.Match == nil || s.Match(d) }
+func (s *Selection) matches(d *Delivery) bool {
+	return (s.Number == 0 || d.Number == s.Number) && (s.Match == nil || s.Match(d))
+}
+
+// all reports whether it needn't be asked about any message.
+func (s *Selection) all() bool { return s.Match == nil && s.Number == 0 }
 
 // Browse shows messages that wait in a queue, from a place on, in the order in which they would be delivered, until see
 // returns false. It returns how many it has looked at, and the place behind the last of them; more says whether there
@@ -128,7 +134,7 @@ func (b *Broker) Browse(ctx context.Context, address, queueName string, from Pla
 	}
 	defer s.close()
 	most := clearQuantum
-	if sel.Match == nil && sel.Count > 0 {
+	if sel.all() && sel.Count > 0 {
 		most = sel.Count
 	}
 	for seen, more := 0, true; more; {

@@ -93,6 +93,17 @@ func (w *spillWindow) cut(k spillKey, from, last uint64, gone func(*Message)) {
 	}
 }
 
+// delay has an entry wait for another time, and reports whether it is there.
+func (w *spillWindow) delay(k spillKey, number uint64, until int64) bool {
+	all := w.levels[k]
+	i := sort.Search(len(all), func(i int) bool { return all[i].Number >= number })
+	if i == len(all) || all[i].Number != number {
+		return false
+	}
+	all[i].Due = until
+	return true
+}
+
 // load returns entries of a level as a Store does, with messages of their own.
 func (w *spillWindow) load(k spillKey, from uint64, n, bytes int) page {
 	var p page

@@ -124,6 +124,21 @@ func (s *spiller) purge(q *boundQueue, l *queue.Load) {
 	s.start()
 }
 
+// delay has an entry that has been spilled wait for another time. It is called under the queue's guard.
+func (s *spiller) delay(q *boundQueue, priority uint8, number uint64, until int64) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	id := s.ids[q]
+	k := spillKey{id, priority}
+	if s.filling.delay(k, number, until) {
+		return
+	}
+	if top, known := s.top[k]; known && top >= number {
+		s.filling.facts = append(s.filling.facts, Record{Kind: RecordDue, Queue: id, Priority: priority, Number: number, Due: until})
+		s.start()
+	}
+}
+
 // idOf returns what the spill calls a queue, 0 if nothing of it has been spilled.
 func (s *spiller) idOf(q *boundQueue) QueueID {
 	s.mu.Lock()
@@ -356,6 +371,8 @@ func (s *spiller) takeBack(facts, rest []Record) {
 		switch r := &s.filling.facts[i]; r.Kind {
 		case RecordRemove:
 			back.cut(spillKey{r.Queue, r.Priority}, r.Number, r.Number, release)
+		case RecordDue:
+			back.delay(spillKey{r.Queue, r.Priority}, r.Number, r.Due)
 		case RecordPurge:
 			back.cut(spillKey{r.Queue, r.Priority}, r.FromNumber, r.Number, release)
 		case RecordDelete:

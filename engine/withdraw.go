@@ -11,17 +11,27 @@ import (
 // and enters the commit window, and the next one follows when that holds: consumers and producers go on meanwhile, and
 // memory holds a batch whatever the backlog. Each message is in one place at any moment, as when it dies.
 
-// PurgeSome removes those of the messages that wait in a queue now that are selected, until ctx ends.
+// PurgeSome removes those of the messages that wait in a queue now that are selected, until ctx ends: after those that
+// could be given at once, those that wait for their time.
 func (b *Broker) PurgeSome(ctx context.Context, address, queueName string, sel Selection, report func(Progress)) (Progress, error) {
-	if sel.Match == nil && sel.Count == 0 {
+	if sel.all() && sel.Count == 0 {
 		return b.PurgeAll(ctx, address, queueName, report)
 	}
-	return b.clear(ctx, address, queueName, sel, report, func(c *clearing, batch []Delivery) error {
+	later, err := b.rescheduling(address, queueName)
+	if err != nil {
+		return Progress{}, err
+	}
+	later.Progress, err = b.clear(ctx, address, queueName, sel, report, func(c *clearing, batch []Delivery) error {
 		return c.purge(batch)
 	})
+	if err == nil {
+		err = later.run(ctx, sel, report, later.cancel)
+	}
+	return later.Progress, err
 }
 
-// Move moves messages that wait in a queue now and are selected to an address, or to a queue of it, until ctx ends. The
+// Move moves messages that wait in a queue now and are selected to an address, or to a queue of it, until ctx ends: not
+// what waits for its time, which DeliverScheduled has come before. The
 // address is one that there is, or may be made on first use. A message keeps what it has, with its failed attempts, which
 // don't count towards the limit there. One that hasn't died yet is annotated with where it comes from, so that Retry
 // brings it back.

@@ -310,17 +310,7 @@ func (q *Queue) Waits(h Home, numbers []uint64) []uint64 {
 	if d == nil || !d.parked[h].recalling {
 		return nil
 	}
-	here := map[uint64]bool{}
-	for _, e := range d.heap {
-		if _, told := slices.BinarySearch(numbers, e.number); told {
-			here[e.number] = true
-		}
-	}
-	numbers = slices.DeleteFunc(numbers, func(n uint64) bool {
-		_, leaves := d.leaving[n]
-		_, purged := d.parked[h].purged[n]
-		return n > d.parked[h].last || here[n] || leaves || purged
-	})
+	numbers = q.Away(h, numbers)
 	d.parked[h].named = slices.Clone(numbers)
 	return numbers
 }

@@ -146,6 +146,10 @@ func (s *storeModel) ask(x *machine) {
 	case 0:
 		s.tell(x, h, a)
 	case 1:
+		if a.manage != leaves {
+			s.manage(x, h, a)
+			return
+		}
 		s.pick(x, h, a)
 	case 2:
 		if a.sweep {
@@ -160,7 +164,12 @@ func (s *storeModel) ask(x *machine) {
 
 func (s *storeModel) recall(x *machine, h Home) {
 	a := &asking{sweep: rapid.IntRange(0, 3).Draw(x.t, "sweep") == 0, until: x.m.now, barrier: s.applied + len(s.removals)}
-	if at := x.q.NextAsk(h); (at == 0 || at > x.m.now) && rapid.IntRange(0, 3).Draw(x.t, "early") > 0 {
+	a.ask, a.retry = x.q.NextAsk(h), s.retry[h]
+	if rapid.IntRange(0, 3).Draw(x.t, "manage") == 0 {
+		a.sweep, a.until = false, 1<<60
+		a.manage = rapid.SampledFrom([]managed{cancels, hastens}).Draw(x.t, "what")
+	}
+	if at := a.ask; a.manage == leaves && (at == 0 || at > x.m.now) && rapid.IntRange(0, 3).Draw(x.t, "early") > 0 {
 		x.t.Skip("it isn't time")
 	}
 	a.priority = uint8(rapid.SampledFrom([]int{4, 4, 0, 5, 9}).Draw(x.t, "priority"))
@@ -237,6 +246,74 @@ func (s *storeModel) pick(x *machine, h Home, a *asking) {
 		}
 	}
 	a.barrier = s.applied + len(s.removals)
+}
+
+// manage has what was told leave, or be due.
+func (s *storeModel) manage(x *machine, h Home, a *asking) {
+	waits := x.q.Waits(h, slices.Clone(a.numbers))
+	if len(waits) > 0 && rapid.IntRange(0, 3).Draw(x.t, "few") == 0 {
+		waits = waits[:rapid.IntRange(0, len(waits)-1).Draw(x.t, "fewer")]
+	}
+	x.begin()
+	clear(s.returned)
+	s.asking[h] = nil
+	if len(a.numbers) == 0 && a.next == 0 {
+		x.judge(x.q.Ripen(h, nil, 0, x.m.now, nil))
+		if !a.joined {
+			s.phantoms[h] = 0
+		}
+		x.end()
+		return
+	}
+	var fx []Effect
+	ask, retry := a.ask, a.retry
+	for _, n := range waits {
+		at := slices.IndexFunc(x.m.entries, func(e *modelEntry) bool { return e.number == n })
+		switch {
+		case a.manage == hastens:
+			ask, retry = x.m.now, x.m.now
+			if at >= 0 && x.m.entries[at].due > x.m.now {
+				s.hasten(x.m.entries[at], x.m.now)
+			}
+			continue
+		case at < 0: // it was purged with a range since it was told
+			s.phantoms[h]--
+			fx = x.q.CancelAway(h, s.purgedPriority(n), n, 1, fx)
+			continue
+		}
+		e := x.m.entries[at]
+		if !e.parked || homeOf(e) != h {
+			x.fatal("entry %d waits at home only, and doesn't", n)
+		}
+		x.cancelled[e] = true
+		fx = x.q.CancelAway(h, e.priority, n, 1, fx)
+	}
+	x.judge(fx)
+	x.q.Rest(h, ask)
+	s.retry[h] = retry
+	x.end()
+}
+
+// purgedPriority returns a priority for an entry that is gone, of which nothing is known.
+func (s *storeModel) purgedPriority(number uint64) uint8 {
+	if r := s.rows[number]; r != nil {
+		return r.entry.priority
+	}
+	return 4
+}
+
+// hasten has an entry that waits at home be due.
+func (s *storeModel) hasten(e *modelEntry, now int64) {
+	e.due = now
+	if homeOf(e) == InSpill {
+		s.spilled[e.number].due = now
+		return
+	}
+	s.removals = append(s.removals, func() {
+		if r := s.rows[e.number]; r != nil {
+			r.due = now
+		}
+	})
 }
 
 // ripen brings what has been read.

@@ -17,7 +17,7 @@ const (
 	EffectDeliver EffectKind = iota // give the consumer the delivery: see Delivery
 	EffectDrained                   // tell the consumer that it has been given all there is
 	EffectCounted                   // the entry's count, due time or annotations changed and it stays
-	EffectDue                       // the entry's due time is over
+	EffectDue                       // the entry's due time is over, or another one
 	EffectGone                      // the entry has left the queue; Cause says why
 	EffectRetired                   // the entry is leaving, for good when the transaction's commit holds: Finish then
 	EffectDead                      // the entry is leaving: dead-letter or drop it, then Finish; Cause says why

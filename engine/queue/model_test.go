@@ -150,6 +150,8 @@ type machine struct {
 	resetting *modelConsumer         // its drains may be answered before all is given
 	paged     *storeModel            // nil: all is kept in memory
 	random    float64                // what chance says next
+	cancelled map[*modelEntry]bool   // are to leave the home where they wait
+	hastened  map[*modelEntry]bool   // are due at once
 	home      map[*modelEntry]bool   // awake in this step, and to go on by way of their home
 }
 
@@ -164,6 +166,7 @@ func (x *machine) fatal(format string, args ...any) {
 func (x *machine) begin() {
 	x.dying, x.accepted, x.counted = map[*modelEntry]Cause{}, map[*modelEntry]bool{}, map[*modelEntry]bool{}
 	x.purging, x.resetting, x.home = false, nil, map[*modelEntry]bool{}
+	x.cancelled, x.hastened = map[*modelEntry]bool{}, map[*modelEntry]bool{}
 }
 
 // judge takes the effects of one step, one after the other.
@@ -200,6 +203,14 @@ func (x *machine) judge(fx []Effect) {
 		case EffectStored, EffectSpill, EffectLoad, EffectPurged:
 			x.paged.judge(x, f)
 		case EffectDue:
+			if x.hastened[e] {
+				if f.Entry.Due() != x.m.now {
+					x.fatal("entry %d: due at %d, want now, %d", e.number, f.Entry.Due(), x.m.now)
+				}
+				delete(x.hastened, e)
+				x.paged.count(e)
+				continue
+			}
 			if e.place != returning || e.due == 0 || e.due > x.m.now || f.Entry.Due() != 0 {
 				x.fatal("entry %d: its time is over, and it was %d, place %d", e.number, e.due, e.place)
 			}
@@ -356,8 +367,9 @@ func (x *machine) shows(e *modelEntry) {
 func (x *machine) end() {
 	m := &x.m
 	x.giveBack()
-	if len(x.dying)+len(x.accepted)+len(x.counted)+len(x.home) > 0 {
-		x.fatal("effects missing: dying %v, accepted %v, counted %v, home %v", x.dying, x.accepted, x.counted, x.home)
+	if len(x.dying)+len(x.accepted)+len(x.counted)+len(x.home)+len(x.cancelled)+len(x.hastened) > 0 {
+		x.fatal("effects missing: dying %v, accepted %v, counted %v, home %v, cancelled %v, hastened %v",
+			x.dying, x.accepted, x.counted, x.home, x.cancelled, x.hastened)
 	}
 	for _, c := range m.consumers {
 		if x.drained[c] > 0 && !x.paged.awaits(x, c, m.best(c)) {
@@ -530,6 +542,79 @@ func (x *machine) wake() {
 	}
 	x.judge(x.q.Wake(most, x.m.now, nil))
 	x.end()
+}
+
+// manage has an administrator cancel or hasten what waits in memory for its time.
+func (x *machine) manage() {
+	x.begin()
+	var held []*modelEntry
+	var numbers []uint64
+	for _, e := range x.m.entries {
+		if e.place == delayed && !e.parked {
+			held = append(held, e)
+		}
+		if rapid.Bool().Draw(x.t, "named") {
+			numbers = append(numbers, e.number)
+		}
+	}
+	x.list(held)
+	slices.Sort(numbers)
+	held = slices.DeleteFunc(held, func(e *modelEntry) bool { return !slices.Contains(numbers, e.number) })
+	if rapid.Bool().Draw(x.t, "cancel") {
+		x.purging = true
+		n, fx := x.q.Cancel(numbers, nil)
+		x.judge(fx)
+		for _, e := range held {
+			if slices.Contains(x.m.entries, e) || n != len(held) {
+				x.fatal("entry %d isn't cancelled, or %d are, want %d", e.number, n, len(held))
+			}
+		}
+		x.end()
+		return
+	}
+	want := 0
+	for _, e := range held {
+		if e.until <= x.m.now {
+			continue
+		}
+		want++
+		e.until = x.m.now
+		if e.due != 0 {
+			e.due, x.hastened[e] = x.m.now, true
+		}
+	}
+	n, fx := x.q.Hasten(numbers, x.m.now, nil)
+	if n != want {
+		x.fatal("%d hastened, want %d", n, want)
+	}
+	x.judge(fx)
+	x.end()
+}
+
+// list compares what waits in memory for its time with what the queue lists, page by page.
+func (x *machine) list(held []*modelEntry) {
+	slices.SortFunc(held, func(a, b *modelEntry) int {
+		return cmp.Or(cmp.Compare(a.until, b.until), cmp.Compare(a.key(), b.key()))
+	})
+	n := rapid.IntRange(1, 5).Draw(x.t, "page")
+	var got []Held
+	for at, more := (Slot{}), true; more; {
+		var page []Held
+		if page, more = x.q.Held(at, n); more && len(page) != n {
+			x.fatal("%d on a page of %d", len(page), n)
+		}
+		if got = append(got, page...); len(page) > 0 {
+			at = page[len(page)-1].Slot
+		}
+	}
+	if len(got) != len(held) {
+		x.fatal("%d listed, want %d", len(got), len(held))
+	}
+	for i, e := range held {
+		if s, want := got[i].Slot, (Slot{e.until, e.priority, e.number}); s != want || got[i].Message != e.message || got[i].Count != e.count {
+			x.fatal("%+v listed, want %+v", got[i], want)
+		}
+	}
 }
 
 func (x *machine) consumer(take bool) *modelConsumer {
@@ -819,6 +904,12 @@ func testModel(t *rapid.T, paging bool) {
 		"settle":  func(t *rapid.T) { x.t = t; x.settle() },
 		"settle2": func(t *rapid.T) { x.t = t; x.settle() },
 		"wake":    func(t *rapid.T) { x.t = t; x.wake() },
+		"manage": func(t *rapid.T) {
+			if x.t = t; rapid.IntRange(0, 2).Draw(t, "really") > 0 {
+				t.Skip("seldom")
+			}
+			x.manage()
+		},
 		"attach": func(t *rapid.T) {
 			x.t = t
 			x.begin()

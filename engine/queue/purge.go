@@ -80,9 +80,14 @@ func (q *Queue) purgeDelayed(last uint64, max int, fx []Effect) (removed int, _ 
 			break
 		}
 		removed++
-		q.delays.remove(e)
-		q.delays.vanishes(q.ready.home(e.message), e.number)
-		fx = q.gone(e, CausePurged, fx)
+		fx = q.purgeHeld(e, fx)
 	}
 	return removed, fx
+}
+
+// purgeHeld removes an entry that waits in memory for its time.
+func (q *Queue) purgeHeld(e *Entry, fx []Effect) []Effect {
+	q.delays.remove(e)
+	q.delays.vanishes(q.ready.home(e.message), e.number)
+	return q.gone(e, CausePurged, fx)
 }

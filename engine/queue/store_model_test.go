@@ -41,6 +41,9 @@ type row struct {
 // asking is a home being asked for what waits there for its time.
 type asking struct {
 	sweep    bool // for what expires
+	manage   managed
+	ask      int64 // when it was to be asked before, and
+	retry    int64 // why not sooner
 	priority uint8
 	step     int
 	barrier  int // removals that must be committed before the next step
@@ -50,6 +53,15 @@ type asking struct {
 	picked   []Arrival
 	joined   bool // others have begun to wait there
 }
+
+// managed is what an administrator does to what waits at a home for its time.
+type managed int
+
+const (
+	leaves managed = iota
+	cancels
+	hastens
+)
 
 type loading struct {
 	load    *Load
@@ -207,6 +219,11 @@ func (s *storeModel) judge(x *machine, f *Effect) {
 				n++
 			}
 			if e.parked && e.message.Durable == l.Stored && e.priority == l.Priority && e.number >= l.From && e.number <= l.Last {
+				if x.cancelled[e] {
+					delete(x.cancelled, e)
+					x.m.remove(e)
+					continue
+				}
 				if !x.purging {
 					x.fatal("entry %d waits there for its time, and %+v is gone", e.number, l)
 				}
