@@ -2,6 +2,8 @@ package foreign
 
 import (
 	"errors"
+	"os"
+	"path/filepath"
 	"testing"
 	"time"
 
@@ -14,7 +16,7 @@ import (
 func (c Client) Scenarios(t *testing.T) {
 	t.Helper()
 	c.Need(t)
-	broker := harness.Start(t)
+	broker := harness.Start(t, settings(t)...)
 	base, err := broker.Gauges()
 	if err != nil {
 		t.Fatal(err)
@@ -27,7 +29,20 @@ func (c Client) Scenarios(t *testing.T) {
 func (c Client) Restarts(t *testing.T) {
 	t.Helper()
 	c.Need(t)
-	c.scenarios(t, harness.Start(t), "restarts")
+	c.scenarios(t, harness.Start(t, settings(t)...), "restarts")
+}
+
+// settings are arguments with which the broker is patient at addresses of patient.#: scenarios may use them.
+func settings(t *testing.T) []string {
+	t.Helper()
+	path := filepath.Join(t.TempDir(), "leto.yaml")
+	err := os.WriteFile(path, []byte(`address-settings:
+  - { match: "patient.#", redelivery-delay: 300ms, redelivery-delay-multiplier: 2, max-delivery-attempts: 3 }
+`), 0o600)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return []string{"--config", path}
 }
 
 func (c Client) scenarios(t *testing.T, broker *harness.Broker, which string) {

@@ -75,6 +75,8 @@ var rows = []struct {
 	{"modified, failed", []string{"modified_failed", "test_modified_failed"}},
 	{"modified, undeliverable here", []string{"modified_undeliverable_here", "test_undeliverable_here"}},
 	{"attempts end in the DLQ", []string{"attempts_end_in_dlq", "test_attempts_end_in_dlq"}},
+	{"redelivery delay, growing", []string{"redelivery_waits", "test_redelivery_waits"}},
+	{"sent for later", []string{"sent_for_later", "test_sent_for_later"}},
 	{"expiry", []string{"expired", "test_expired"}},
 	{"drain", []string{"drain", "test_drain"}},
 	{"credit of one", []string{"credit_of_one", "test_credit_of_one"}},
@@ -93,7 +95,9 @@ var rows = []struct {
 	{"transaction over several queues", []string{"transaction_over_queues", "test_transaction_over_queues"}},
 	{"transaction refused, and rolled back", []string{"transaction_refused_commit", "test_transaction_refused_commit"}},
 	{"transaction lost with its connection", []string{"transaction_ends_with_connection", "test_transaction_ends_with_connection"}},
+	{"transaction: rollback waits", []string{"rollback_waits", "test_rollback_waits"}},
 	{"reconnect after kill -9, durable messages there", []string{"reconnect_after_restart", "test_reconnect_after_restart"}},
+	{"delays over kill -9", []string{"delays_after_restart", "test_delays_after_restart"}},
 }
 
 // Scenarios is the matrix of scenarios and clients as a table, of what was seen last.

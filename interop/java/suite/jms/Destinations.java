@@ -19,7 +19,6 @@ final class Destinations {
         all.add("request_reply", Destinations::requestReply);
         all.add("selector_is_refused", Destinations::selector);
         all.add("no_local_is_refused", Destinations::noLocal);
-        all.add("delivery_delay_is_refused", Destinations::delay);
     }
 
     private static void queue() throws Exception {
@@ -122,16 +121,6 @@ final class Destinations {
             var topic = peer.session.createTopic(fresh("local"));
             Throwable e = refused(() -> peer.session.createConsumer(topic, null, true));
             ensure(e.toString().contains("not-implemented"), e.toString());
-        }
-    }
-
-    private static void delay() throws Exception {
-        try (var peer = new Peer()) {
-            var producer = peer.session.createProducer(peer.queue("delay"));
-            refused(() -> {
-                producer.setDeliveryDelay(100);
-                producer.send(peer.session.createTextMessage("later"));
-            });
         }
     }
 }

@@ -11,6 +11,7 @@ public final class Main {
         Delivery.add(scenarios);
         Destinations.add(scenarios);
         Transactions.add(scenarios);
+        Delays.add(scenarios);
         Subscriptions.add(scenarios);
         var restarts = new Scenarios();
         Restart.add(restarts);

@@ -2,6 +2,8 @@ package jms;
 
 import static run.Scenarios.PATIENCE_MILLIS;
 import static run.Scenarios.URL;
+import static run.Scenarios.ensure;
+import static run.Scenarios.equal;
 import static run.Scenarios.fresh;
 
 import jakarta.jms.Session;
@@ -14,6 +16,7 @@ final class Restart {
         all.add("reconnect_after_restart", Restart::reconnect);
         all.add("durable_subscription_after_restart", Restart::subscription);
         all.add("case_241_sent_again_after_restart", Restart::sentAgain);
+        all.add("delays_after_restart", Restart::delays);
     }
 
     private static jakarta.jms.Connection connect(String id) throws Exception {
@@ -81,6 +84,36 @@ final class Restart {
             Peer.texts(consumer, 1, 2);
             consumer.close();
             session.unsubscribe("subscription");
+        }
+    }
+
+    /** What waits, since it was sent for later or has failed, comes at its time, in order of it, though the broker was gone. */
+    private static void delays() throws Exception {
+        try (var connection = connect(fresh("client")); var session = connection.createSession(Session.AUTO_ACKNOWLEDGE);
+             var failing = connection.createSession(Session.SESSION_TRANSACTED)) {
+            var queue = session.createQueue("patient." + fresh("restart"));
+            var producer = session.createProducer(queue);
+            producer.send(session.createTextMessage("failed"));
+            long begun = System.currentTimeMillis();
+            for (long delay : new long[] {6000, 3000, 4500}) {
+                producer.setDeliveryDelay(delay);
+                producer.send(session.createTextMessage("" + delay));
+            }
+            var first = failing.createConsumer(queue);
+            Peer.texts(first, "failed");
+            failing.rollback();
+            first.close();
+            Scenarios.restart();
+            var consumer = session.createConsumer(queue);
+            var again = Peer.receive(consumer);
+            equal(Peer.text(again), "failed");
+            equal(again.getIntProperty("JMSXDeliveryCount"), 2);
+            for (long delay : new long[] {3000, 4500, 6000}) {
+                Peer.texts(consumer, delay);
+                long took = System.currentTimeMillis() - begun;
+                ensure(took >= delay - 2, "it comes after " + delay + " ms, and not after " + took);
+            }
+            Peer.empty(consumer);
         }
     }
 }
