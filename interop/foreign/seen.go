@@ -93,6 +93,7 @@ var rows = []struct {
 	{"transaction: commit", []string{"transaction_commits", "test_transaction_commits"}},
 	{"transaction: rollback, delivery-count", []string{"transaction_rolls_back", "test_transaction_rolls_back"}},
 	{"transaction over several queues", []string{"transaction_over_queues", "test_transaction_over_queues"}},
+	{"transaction: acquisition", []string{"transaction_acquires"}},
 	{"transaction refused, and rolled back", []string{"transaction_refused_commit", "test_transaction_refused_commit"}},
 	{"transaction lost with its connection", []string{"transaction_ends_with_connection", "test_transaction_ends_with_connection"}},
 	{"transaction: rollback waits", []string{"rollback_waits", "test_rollback_waits"}},

@@ -1,13 +1,16 @@
 //! Scenarios written with fe2o3-amqp; see interop/foreign for what a program does.
 
 mod peer;
+mod transaction;
 
 use fe2o3_amqp::types::definitions::{self, AmqpError};
 use fe2o3_amqp::types::messaging::{
     message::__private::{Deserializable, Serializable},
     Body, Data, DistributionMode, Header, Message, MessageId, Modified, Outcome, Priority, Properties, Source, Target,
+    TerminusDurability, TerminusExpiryPolicy,
 };
 use fe2o3_amqp::types::primitives::{Binary, OrderedMap, Symbol, Timestamp, Uuid, Value};
+use serde_amqp::{described::Described, descriptor::Descriptor};
 use peer::{fresh, got, numbered, value, Failure, Peer};
 use std::io::BufRead;
 
@@ -59,7 +62,10 @@ async fn main() {
         "scenarios" => {
             scenarios!(rest, good, every_type, every_body, ten_mebibytes, thousand_in_order, accepted, rejected, released,
                 modified_failed, modified_undeliverable_here, attempts_end_in_dlq, expired, drain, credit_of_one, browse,
-                priority, queue, topic, anonymous_relay, request_reply);
+                priority, queue, topic, durable_subscription, selector_is_refused, anonymous_relay, request_reply);
+            use transaction::*;
+            scenarios!(rest, good, transaction_commits, transaction_rolls_back, transaction_over_queues, transaction_acquires,
+                transaction_refused_commit, transaction_ends_with_connection);
             Ok(())
         }
         "restarts" => {
@@ -353,6 +359,47 @@ async fn topic() -> Done {
     ensure(two.drain(10, 2).await? == [1, 2], "the second has both")?;
     late.empty().await?;
     peer.close().await
+}
+
+/// It is there while nobody attends it: a link that is detached and not closed, found again by its name.
+async fn durable_subscription() -> Done {
+    let (container, name) = (fresh("subscriber"), fresh("subscription"));
+    let address = format!("topic://{}", fresh("durable"));
+    let source = || {
+        Source::builder().address(address.as_str()).durable(TerminusDurability::UnsettledState)
+            .expiry_policy(TerminusExpiryPolicy::Never).build()
+    };
+    let mut subscriber = Peer::named(&container).await?;
+    let subscription = subscriber.receiver_named(&name, source()).await?;
+    subscription.link.detach().await.map_err(|(_, e)| e)?;
+    subscriber.close().await?;
+
+    let mut peer = Peer::new().await?;
+    let mut sender = peer.sender(&address).await?;
+    sender.send(numbered(1)).await?;
+    sender.send(numbered(2)).await?;
+
+    let mut subscriber = Peer::named(&container).await?;
+    let mut subscription = subscriber.receiver_named(&name, source()).await?;
+    ensure(subscription.drain(10, 2).await? == [1, 2], "what was sent meanwhile")?;
+    subscription.link.close().await?; // which ends it
+    sender.send(numbered(3)).await?;
+    let mut subscription = subscriber.receiver_named(&name, source()).await?;
+    subscription.empty().await?;
+    subscription.link.close().await?;
+    subscriber.close().await?;
+    peer.close().await
+}
+
+/// Better than one that is passed over.
+async fn selector_is_refused() -> Done {
+    let mut peer = Peer::new().await?;
+    let selector = Described { descriptor: Descriptor::Code(0x0000_468C_0000_0004), value: Value::String("colour = 'red'".into()) };
+    let source = Source::builder().address(fresh("selector")).add_to_filter("apache.org:selector-filter:string", selector).build();
+    match peer.receiver_of(source).await {
+        Ok(_) => Err("the selector is taken".into()),
+        Err(e) => ensure(format!("{e:?}").contains("NotImplemented"), e),
+    }
 }
 
 async fn anonymous_relay() -> Done {

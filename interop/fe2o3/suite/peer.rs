@@ -40,13 +40,18 @@ pub fn got(message: &Message<Body<Value>>) -> Option<&Value> {
 
 pub struct Peer {
     connection: ConnectionHandle<()>,
-    session: SessionHandle<()>,
+    pub session: SessionHandle<()>,
 }
 
 impl Peer {
     pub async fn new() -> Result<Peer, Failure> {
+        Peer::named(&fresh("container")).await
+    }
+
+    /// A peer that the broker knows again by its container-id.
+    pub async fn named(container: &str) -> Result<Peer, Failure> {
         let url = std::env::var("LETO_AMQP_URL")?;
-        let mut connection = timeout(PATIENCE, Connection::open(fresh("container"), url.as_str())).await??;
+        let mut connection = timeout(PATIENCE, Connection::open(container, url.as_str())).await??;
         let session = timeout(PATIENCE, Session::begin(&mut connection)).await??;
         Ok(Peer { connection, session })
     }
@@ -71,7 +76,11 @@ impl Peer {
     }
 
     pub async fn receiver_of(&mut self, source: Source) -> Result<In, Failure> {
-        let builder = Receiver::builder().name(fresh("receiver")).source(source).credit_mode(CreditMode::Manual);
+        self.receiver_named(&fresh("receiver"), source).await
+    }
+
+    pub async fn receiver_named(&mut self, name: &str, source: Source) -> Result<In, Failure> {
+        let builder = Receiver::builder().name(name).source(source).credit_mode(CreditMode::Manual);
         Ok(In { link: timeout(PATIENCE, builder.attach(&mut self.session)).await?? })
     }
 
