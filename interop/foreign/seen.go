@@ -95,7 +95,7 @@ var rows = []struct {
 	{"transaction over several queues", []string{"transaction_over_queues", "test_transaction_over_queues"}},
 	{"transaction: acquisition", []string{"transaction_acquires"}},
 	{"transaction refused, and rolled back", []string{"transaction_refused_commit", "test_transaction_refused_commit"}},
-	{"transaction lost with its connection", []string{"transaction_ends_with_connection", "test_transaction_ends_with_connection"}},
+	{"transaction lost with its connection", []string{"transaction_ends_with_connection", "test_transaction_ends_with_connection", "transaction_rolls_back_with_connection"}},
 	{"transaction: rollback waits", []string{"rollback_waits", "test_rollback_waits"}},
 	{"reconnect after kill -9, durable messages there", []string{"reconnect_after_restart", "test_reconnect_after_restart"}},
 	{"delays over kill -9", []string{"delays_after_restart", "test_delays_after_restart"}},
