@@ -14,6 +14,7 @@ import (
 	"github.com/rs/zerolog"
 
 	"github.com/letomq/leto/amqp"
+	"github.com/letomq/leto/amqp/server/stream"
 	"github.com/letomq/leto/engine"
 )
 
@@ -75,7 +76,7 @@ type connection struct {
 func newConnection(s *Server, socket net.Conn, m amqp.Config, serial uint64) *connection {
 	return &connection{
 		server:   s,
-		socket:   socket,
+		socket:   stream.Over(socket),
 		id:       strconv.FormatUint(serial, 10),
 		tag:      m.TagPrefix,
 		machine:  amqp.New(m, s.cfg.Now()),
