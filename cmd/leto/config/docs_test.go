@@ -2,6 +2,7 @@ package config
 
 import (
 	"os"
+	"path/filepath"
 	"reflect"
 	"strings"
 	"testing"
@@ -40,4 +41,26 @@ func TestKeysAreDocumented(t *testing.T) {
 		}
 	}
 	walk("", reflect.TypeFor[Options]())
+}
+
+// TestExamplesLoad: every configuration that docs/redelivery.md shows is one.
+func TestExamplesLoad(t *testing.T) {
+	text, err := os.ReadFile("../../../docs/redelivery.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	parts := strings.Split(string(text), "```yaml\n")
+	for i, part := range parts[1:] {
+		example, _, _ := strings.Cut(part, "```")
+		path := filepath.Join(t.TempDir(), "leto.yaml")
+		if err := os.WriteFile(path, []byte(example), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := Load(Sources{File: path}); err != nil {
+			t.Errorf("example %d: %v", i+1, err)
+		}
+	}
+	if len(parts) < 4 {
+		t.Errorf("%d examples, want 3 or more", len(parts)-1)
+	}
 }
