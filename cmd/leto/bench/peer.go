@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/letomq/leto/amqp"
+	"github.com/letomq/leto/amqp/server/stream"
 	"github.com/letomq/leto/codec"
 )
 
@@ -45,7 +46,7 @@ func dial(o *Options, role codec.Role, address string) (*peer, error) {
 		password, _ := o.URL.User.Password()
 		cfg.Login = &amqp.Login{Mechanism: "PLAIN", Response: []byte("\x00" + o.URL.User.Username() + "\x00" + password)}
 	}
-	p := &peer{socket: socket, machine: amqp.New(cfg, time.Now()), buf: make([]byte, 64<<10)}
+	p := &peer{socket: stream.Over(socket), machine: amqp.New(cfg, time.Now()), buf: make([]byte, 64<<10)}
 	if err := p.open(role, address, o); err != nil {
 		socket.Close()
 		return nil, err
