@@ -323,3 +323,42 @@ func TestSentForLaterEverywhere(t *testing.T) {
 		})
 	}
 }
+
+// slowDevice takes its time for each commit.
+type slowDevice struct {
+	memory.Store
+	pause time.Duration
+}
+
+func (s *slowDevice) Commit(records []engine.Record) error {
+	time.Sleep(s.pause)
+	return s.Store.Commit(records)
+}
+
+// What of many queues is due at the same moment doesn't wait for a commit for each of them.
+func TestManyQueuesAreDueAtOnce(t *testing.T) {
+	const n = 500
+	inWorldOn(t, engine.Options{}, &slowDevice{pause: 5 * time.Millisecond}, func(t *testing.T, w *world) {
+		due := time.Now().Add(30 * time.Second)
+		var all []*consumer
+		for i := range n {
+			name := fmt.Sprint("q", i)
+			m := msg("x", true)
+			m.Due = due.UnixMilli()
+			w.producer(name).start(m)
+			all = append(all, w.consumer(name))
+		}
+		later(10 * time.Second)
+		for _, c := range all {
+			c.SetLimit(1)
+		}
+		later(time.Until(due.Add(100 * time.Millisecond)))
+		came := 0
+		for _, c := range all {
+			came += len(c.all())
+		}
+		if came != n {
+			t.Errorf("%d of %d queues have what is due 100 ms after its time", came, n)
+		}
+	})
+}

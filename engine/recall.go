@@ -8,8 +8,10 @@ import (
 )
 
 const (
-	// recallQuantum is how many entries of one queue come back with one commit.
-	recallQuantum = 1024
+	// recallQuantum is how many entries come back with one commit, of all queues that take part in it.
+	recallQuantum = 2048
+	// recallQueues is how many queues take part: what of many is due at the same moment doesn't wait for a commit for each.
+	recallQueues = 256
 	// recallPause is how long those wait whose time has come for room in memory: what is ahead of them is to be
 	// delivered first.
 	recallPause = 20 * time.Millisecond
@@ -27,66 +29,104 @@ func (s *sweeper) recallLater(q *boundQueue) {
 	}
 }
 
-// nextRecall takes out the first of those that have asked.
-func (s *sweeper) nextRecall() *boundQueue {
+// nextRecalls takes out the first of those that have asked.
+func (s *sweeper) nextRecalls() []*boundQueue {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if len(s.recalls) == 0 {
-		return nil
-	}
-	q := s.recalls[0]
-	s.recalls[0] = nil
-	if s.recalls = s.recalls[1:]; len(s.recalls) == 0 {
+	n := min(len(s.recalls), recallQueues)
+	first := s.recalls[:n:n]
+	if s.recalls = s.recalls[n:]; len(s.recalls) == 0 {
 		s.recalls = nil
 	}
-	return q
+	return first
 }
 
-// recall brings a queue entries that have waited at home for their time, a bounded number: those that are due first. They are without
-// a time at home before they can be given to anybody, so that no load and no restart takes them for waiting.
-func (s *sweeper) recall(q *boundQueue) {
+// recalled is what one queue is brought.
+type recalled struct {
+	queue   *boundQueue
+	id      QueueID
+	ripe    []queue.Arrival // in memory, also when err is set
+	records []Record
+	next    int64 // when the next one is due
+	err     error
+}
+
+// recall brings some queues entries that have waited at home for their time, a bounded number of all: of each those that are
+// due first. They are without a time at home before they can be given to anybody, so that no load and no restart takes them
+// for waiting.
+func (s *sweeper) recall(queues []*boundQueue) {
 	s.leaving.Lock() // an entry that comes back is known to its home as one that doesn't wait before it is to the queue
 	defer s.leaving.Unlock()
-	q.guard.enter()
-	q.asking[s.home] = false
-	if q.deleted {
-		q.guard.leave()
+	b := s.broker
+	now := b.now()
+	all := make([]recalled, 0, len(queues))
+	for _, q := range queues {
+		if s.begins(q, now) {
+			all = append(all, recalled{queue: q})
+		}
+	}
+	if len(all) == 0 {
 		return
 	}
-	now := s.broker.now()
+	if err := s.store.settled(); err != nil {
+		for i := range all {
+			all[i].err = err
+		}
+	} else {
+		entries, bytes := min(recallQuantum, 2*b.paging.PageEntries), b.paging.PageBytes
+		for i := range all {
+			r := &all[i]
+			bytes = s.ripe(r, now, entries, bytes)
+			entries -= len(r.ripe)
+		}
+	}
+	s.settleDues(all)
+	said := false
+	for i := range all {
+		if err := all[i].err; err != nil && !said && !s.store.failed() { // of a store that has failed everybody hears
+			s.complain(err)
+			said = true
+		}
+		s.ends(&all[i])
+	}
+}
+
+// begins begins to recall what of a queue waits at home, and returns whether it goes on.
+func (s *sweeper) begins(q *boundQueue, now int64) bool {
+	q.guard.enter()
+	defer q.guard.leave()
+	q.asking[s.home] = false
+	if q.deleted {
+		return false
+	}
 	q.core.Recall(s.home)
 	if !q.core.Room(s.home) {
 		q.core.Rest(s.home, now+recallPause.Milliseconds())
 		q.arm()
-		q.guard.leave()
-		return
+		return false
 	}
-	q.guard.leave()
+	return true
+}
 
-	ripe, next, err := s.ripe(q, now)
-	if err != nil {
-		for i := range ripe {
-			s.broker.memory.release(ripe[i].Message)
-		}
-		if !s.store.failed() { // of a store that has failed everybody hears
-			s.complain(err)
-		}
-		ripe = nil
-	}
+// ends hands a queue what it is brought.
+func (s *sweeper) ends(r *recalled) {
+	b, q := s.broker, r.queue
 	q.guard.enter()
+	if q.deleted || r.err != nil {
+		for i := range r.ripe {
+			b.memory.release(r.ripe[i].Message)
+		}
+	}
 	if q.deleted {
 		q.guard.leave()
-		for i := range ripe {
-			s.broker.memory.release(ripe[i].Message)
-		}
 		return
 	}
-	now = s.broker.now()
+	now := b.now()
 	var fx []queue.Effect
-	if err != nil {
+	if r.err != nil {
 		q.core.Rest(s.home, now+sweepStuck.Milliseconds())
 	} else {
-		fx = q.core.Ripen(s.home, ripe, next, now, nil)
+		fx = q.core.Ripen(s.home, r.ripe, r.next, now, nil)
 	}
 	after := q.carryOut(fx, nil)
 	q.arm()
@@ -94,25 +134,57 @@ func (s *sweeper) recall(q *boundQueue) {
 	q.after(&after, nil)
 }
 
-// ripe returns the entries that a queue may be given, in memory, and when the next one is due. Also with an error it may
-// return some.
-func (s *sweeper) ripe(q *boundQueue, until int64) (ripe []queue.Arrival, next int64, err error) {
-	b := s.broker
+// settleDues has the store know that entries don't wait any more, with one commit, and returns when it does.
+func (s *sweeper) settleDues(all []recalled) {
+	if s.home != queue.InStore {
+		return
+	}
+	c := s.broker.committer
+	entered := false
+	for i := range all {
+		r := &all[i]
+		if len(r.records) == 0 || r.err != nil {
+			continue
+		}
+		c.await()
+		r.queue.guard.enter() // so that the records stand before one that deletes the queue, or aren't written
+		if !r.queue.deleted {
+			r.err = c.enter(r.records, nil)
+			entered = true
+		}
+		r.queue.guard.leave()
+	}
+	if !entered {
+		return
+	}
 	if err := s.store.settled(); err != nil {
-		return nil, 0, err
+		for i := range all {
+			if len(all[i].records) > 0 && all[i].err == nil {
+				all[i].err = err
+			}
+		}
 	}
-	id := s.idOf(q)
-	if id == 0 {
-		return nil, 0, nil
-	}
-	due, next, err := s.store.Delayed(id, Due{}, until, min(recallQuantum, b.paging.PageEntries))
-	if err != nil || len(due) == 0 {
-		return nil, next, err
+}
+
+// ripe brings into memory what a queue may be given, some entries with some bytes of payloads at most, and returns how many
+// bytes are left.
+func (s *sweeper) ripe(r *recalled, until int64, entries, bytes int) int {
+	b, q := s.broker, r.queue
+	if r.id = s.idOf(q); r.id == 0 {
+		return bytes
 	}
 	sooner := func(at int64) {
-		if next == 0 || at < next {
-			next = at
+		if r.next == 0 || at < r.next {
+			r.next = at
 		}
+	}
+	if entries <= 0 || bytes <= 0 {
+		sooner(until) // others have taken all: it asks again
+		return bytes
+	}
+	var due []Due
+	if due, r.next, r.err = s.store.Delayed(r.id, Due{}, until, entries); r.err != nil || len(due) == 0 {
+		return bytes
 	}
 	numbers := make([]uint64, len(due))
 	for i := range due {
@@ -126,8 +198,6 @@ func (s *sweeper) ripe(q *boundQueue, until int64) (ripe []queue.Arrival, next i
 	if len(numbers) < told {
 		sooner(until + sweepRetry.Milliseconds()) // not published yet, or it is on its way already
 	}
-	var records []Record
-	bytes := b.paging.PageBytes
 	for len(numbers) > 0 && len(due) > 0 {
 		priority := due[0].Priority
 		var page []uint64
@@ -148,9 +218,10 @@ func (s *sweeper) ripe(q *boundQueue, until int64) (ripe []queue.Arrival, next i
 			sooner(until)
 			continue
 		}
-		found, err := s.store.Pick(id, priority, page, bytes)
+		found, err := s.store.Pick(r.id, priority, page, bytes)
 		if err != nil {
-			return ripe, 0, err
+			r.err = err
+			return bytes
 		}
 		if len(found) > 0 && found[len(found)-1].Number < page[len(page)-1] {
 			sooner(until) // there was no more room for it, or it is gone
@@ -163,23 +234,11 @@ func (s *sweeper) ripe(q *boundQueue, until int64) (ripe []queue.Arrival, next i
 			b.memory.force(cost(m, 1))
 			m.Hold(1)
 			bytes -= m.Size()
-			ripe = append(ripe, found[i].arrival())
-			records = append(records, Record{Kind: RecordDue, Queue: id, Number: found[i].Number, Priority: priority})
+			r.ripe = append(r.ripe, found[i].arrival())
+			r.records = append(r.records, Record{Kind: RecordDue, Queue: r.id, Number: found[i].Number, Priority: priority})
 		}
 	}
-	if len(ripe) == 0 || s.home != queue.InStore {
-		return ripe, next, nil
-	}
-	b.committer.await()
-	q.guard.enter() // so that the records stand before one that deletes the queue, or aren't written
-	if !q.deleted {
-		err = b.committer.enter(records, nil)
-	}
-	q.guard.leave()
-	if err == nil {
-		err = s.store.settled()
-	}
-	return ripe, next, err
+	return bytes
 }
 
 // idOf returns what the home calls a queue, 0 if it doesn't know it.

@@ -120,13 +120,13 @@ func (s *sweeper) sweep() {
 	expiries := s.store.Expiries()
 	stuck := false // some couldn't expire
 	for {
-		q := s.nextRecall()
-		if q != nil {
-			s.recall(q)
+		asked := s.nextRecalls()
+		if len(asked) > 0 {
+			s.recall(asked)
 		}
 		at, now := s.at.Load(), b.now()
 		if at == 0 || at > now {
-			if q != nil {
+			if len(asked) > 0 {
 				select {
 				case <-b.closing:
 					return
