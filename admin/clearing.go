@@ -2,6 +2,7 @@ package admin
 
 import (
 	"context"
+	"errors"
 	"net/http"
 	"time"
 
@@ -10,9 +11,9 @@ import (
 
 // Clearing is what a request to purge, move or retry messages says.
 type Clearing struct {
-	Filter string `json:"filter,omitempty" doc:"a JMS selector; empty: all"`
-	Count  int    `json:"count,omitempty" doc:"so many at most; 0: all"`
-	To     string `json:"to,omitempty" doc:"move, and nothing else: ADDRESS or ADDRESS::QUEUE"`
+	Filter *string `json:"filter,omitempty" doc:"a JMS selector; absent: all"`
+	Count  *int    `json:"count,omitempty" doc:"so many at most, 1 or more; absent: all"`
+	To     string  `json:"to,omitempty" doc:"move, and nothing else: ADDRESS or ADDRESS::QUEUE"`
 }
 
 // clear is a command of the engine over the messages of a queue.
@@ -27,19 +28,29 @@ func queueClear(patience time.Duration, ending context.Context, moves bool, comm
 		if !readBody(w, r, &body) {
 			return
 		}
-		sel := engine.Selection{Count: body.Count}
+		// What a script has failed to fill in must not mean all.
+		var sel engine.Selection
 		var err error
-		sel.Match, err = filter(body.Filter)
+		switch {
+		case body.Filter == nil:
+		case *body.Filter == "":
+			err = errors.New("filter is empty: leave it out for all")
+		default:
+			sel.Match, err = filter(*body.Filter)
+		}
 		switch {
 		case err != nil:
 			problem(w, http.StatusBadRequest, err.Error())
 			return
-		case body.Count < 0:
-			problem(w, http.StatusBadRequest, "count is 0, for all, or more")
+		case body.Count != nil && *body.Count < 1:
+			problem(w, http.StatusBadRequest, "count is 1 or more: leave it out for all")
 			return
 		case moves != (body.To != ""):
 			problem(w, http.StatusBadRequest, "to is where a move goes, and for nothing else")
 			return
+		}
+		if body.Count != nil {
+			sel.Count = *body.Count
 		}
 		perform(w, r, patience, ending, func(ctx context.Context, report func(engine.Progress)) (engine.Progress, error) {
 			return command(ctx, address, queue, body, sel, report)

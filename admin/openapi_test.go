@@ -348,7 +348,10 @@ func TestEverythingDescribedIsSo(t *testing.T) {
 		if act == "move" {
 			to = `,"to":"x"`
 		}
-		w.call("POST", queue+"/"+act, "none ", `{"count":0`+to+`}`, 404)
+		w.call("POST", queue+"/"+act, "none ", `{"count":7`+to+`}`, 404)
+		w.call("POST", queue+"/"+act, "q:: ", `{`+strings.TrimPrefix(to, ",")+`}`, 400)
+		w.call("POST", queue+"/"+act, "", `{"count":0`+to+`}`, 400)
+		w.call("POST", queue+"/"+act, "", `{"filter":""`+to+`}`, 400)
 		w.call("POST", queue+"/"+act, "", `{"count":-1`+to+`}`, 400)
 		w.call("POST", queue+"/"+act, "elsewhere ", `{"count":1`+to+`}`, 200, "Accept", ProgressType)
 		w.call("POST", queue+"/"+act, "", `{"count":1`+to+`}`, 200)

@@ -36,10 +36,6 @@ type newQueue struct {
 func queueCreate(broker Broker) http.HandlerFunc {
 	return func(w http.ResponseWriter, r *http.Request) {
 		address, queue := queueName(r)
-		if queue == "" {
-			problem(w, http.StatusBadRequest, "queue name is empty")
-			return
-		}
 		if status, ok := create(w, r, broker, engine.QueueSpec{Address: address, Queue: queue}); ok {
 			q, err := broker.Queue(address, queue)
 			if err != nil {
@@ -85,10 +81,6 @@ func create(w http.ResponseWriter, r *http.Request, broker Broker, spec engine.Q
 func queueDelete(broker Broker) http.HandlerFunc {
 	return func(w http.ResponseWriter, r *http.Request) {
 		address, queue := queueName(r)
-		if queue == "" {
-			problem(w, http.StatusBadRequest, "queue name is empty")
-			return
-		}
 		remove(w, r, broker, address, queue)
 	}
 }

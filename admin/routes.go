@@ -6,6 +6,7 @@ import (
 	"net/http"
 	"net/url"
 	"slices"
+	"strings"
 )
 
 // route is one thing that the HTTP side does, and what the OpenAPI document says of it: what isn't in the table below
@@ -212,8 +213,8 @@ func (r route) guarded(o Options) http.Handler {
 	return sameOrigin(o.Hosts, o.Verify == nil, guarded(o.Verify, r.strict(r.handler)))
 }
 
-// strict refuses query parameters that the route hasn't: one that was misspelt must not be passed over, least of all
-// if_empty. And so none is missing in the document.
+// strict refuses names that are half there, and query parameters that the route hasn't: one that was misspelt must not be
+// passed over, least of all if_empty. And so none is missing in the document.
 func (r route) strict(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, request *http.Request) {
 		query, err := url.ParseQuery(request.URL.RawQuery)
@@ -226,6 +227,11 @@ func (r route) strict(next http.Handler) http.Handler {
 				problem(w, http.StatusBadRequest, fmt.Sprintf("query parameter %.80q is none of this path", name))
 				return
 			}
+		}
+		// ORDERS:: for want of a queue's name must not mean ORDERS::ORDERS.
+		if address, queue, full := strings.Cut(request.PathValue("queue"), "::"); full && (address == "" || queue == "") {
+			problem(w, http.StatusBadRequest, "queue name is empty")
+			return
 		}
 		next.ServeHTTP(w, request)
 	})

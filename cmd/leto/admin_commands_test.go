@@ -1,8 +1,16 @@
 package main
 
 import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"net/http"
 	"strings"
 	"testing"
+	"time"
+
+	"github.com/letomq/leto/admin"
+	"github.com/letomq/leto/cmd/leto/bench"
 )
 
 // TestQueueAndAddressCommands makes, shows and deletes queues and addresses of a broker, and wants to be asked before.
@@ -78,4 +86,138 @@ func TestDeadLetterCommands(t *testing.T) {
 	if r := leto(t, "receive", "orders", "--count", "1", "--timeout", "10s", "--url", url); r.out != "body 2\n" {
 		t.Errorf("receive: %q %q", r.out, r.errOut)
 	}
+}
+
+// TestCommandsThatDestroyAsk: without --yes, where nobody can be asked, nothing is done; nor is it with a name or a
+// filter that a script has failed to fill in.
+func TestCommandsThatDestroyAsk(t *testing.T) {
+	p := broker(t)
+	t.Setenv("LETO_ADMIN_URL", "http://"+p.http)
+	leto(t, "send", "q", "hello", "--count", "3", p.url()).want(t, exitDone, "")
+	for _, args := range []string{
+		"queue rm q", "queue rm q --if-empty", "queue purge q", "queue purge q --count 1", "queue move q r", "queue retry q", "address rm q",
+	} {
+		leto(t, strings.Fields(args)...).want(t, exitUsage, "say --yes")
+	}
+	for _, args := range [][]string{
+		{"queue", "purge", "q", "--filter", "", "--yes"}, {"queue", "move", "q", "r", "--filter", "", "--yes"}, {"queue", "purge", "q::", "--yes"},
+		{"queue", "purge", "q", "--count", "0", "--yes"}, {"queue", "rm", "", "--yes"}, {"queue", "rm", "q::", "--yes"}, {"address", "rm", "", "--yes"},
+		{"queue", "move", "q", "", "--yes"}, {"queue", "rm", "..", "--yes"}, {"address", "rm", ".", "--yes"},
+	} {
+		if r := leto(t, args...); r.code == exitDone {
+			t.Errorf("%q: done", args)
+		}
+	}
+	if r := leto(t, "queue", "show", "q", "--json"); !strings.Contains(r.out, `"messages": 3`) {
+		t.Errorf("not all is there any more:\n%s%s", r.out, r.errOut)
+	}
+}
+
+// TestInterruptedCommandsLeaveNothingTwice: a request that is cancelled in the middle ends there, and each message is in
+// one of the two queues, or gone.
+func TestInterruptedCommandsLeaveNothingTwice(t *testing.T) {
+	const all = 60_000
+	p := broker(t)
+	fill := func() {
+		t.Helper()
+		p.bench(t, "--address", "q", "--consumers", "0", "--count", fmt.Sprint(all), "--durable")
+	}
+	fill()
+	messages := func(queue string) int {
+		t.Helper()
+		var q admin.Queue
+		code, body := p.get(t, "/api/v1/queues/"+queue)
+		if code == http.StatusNotFound {
+			return 0
+		}
+		if err := json.Unmarshal([]byte(body), &q); err != nil {
+			t.Fatal(err)
+		}
+		return q.Messages + q.Delivering
+	}
+	// interrupt sends a request, cancels it once begun says so, and returns when what it did has come to rest: false when
+	// it was through before.
+	interrupt := func(path, body string, begun func() bool) bool {
+		t.Helper()
+		ctx, cancel := context.WithCancel(t.Context())
+		defer cancel()
+		request, err := http.NewRequestWithContext(ctx, http.MethodPost, "http://"+p.http+path, strings.NewReader(body))
+		if err != nil {
+			t.Fatal(err)
+		}
+		request.Header.Set("Content-Type", "application/json")
+		ended := make(chan error, 1)
+		go func() {
+			answer, err := http.DefaultClient.Do(request)
+			if err == nil {
+				answer.Body.Close()
+			}
+			ended <- err
+		}()
+		for deadline := time.Now().Add(patience); !begun(); time.Sleep(time.Millisecond) {
+			if time.Now().After(deadline) {
+				t.Fatalf("%s does nothing", path)
+			}
+		}
+		cancel()
+		interrupted := <-ended != nil
+		for before, same := [2]int{}, 0; same < 5; time.Sleep(20 * time.Millisecond) {
+			now := [2]int{messages("q"), messages("r")}
+			if same++; now != before {
+				before, same = now, 0
+			}
+		}
+		return interrupted
+	}
+	// halfway has a request interrupted, which a machine that is busy elsewhere may be too slow for: again makes ready for
+	// another try.
+	halfway := func(path, body string, begun func() bool, again func()) {
+		t.Helper()
+		for range 5 {
+			if interrupt(path, body, begun) {
+				return
+			}
+			again()
+		}
+		t.Fatalf("%s: it is through too soon", path)
+	}
+	run := func(args ...string) {
+		t.Helper()
+		leto(t, append(args, "--yes", "--admin-url", "http://"+p.http)...).want(t, exitDone, "")
+	}
+
+	halfway("/api/v1/queues/q/move", `{"to":"r"}`, func() bool { return messages("r") > all/3 }, func() { run("queue", "retry", "r") })
+	q, r := messages("q"), messages("r")
+	if q+r != all || q == 0 || r == 0 {
+		t.Errorf("moved: %d and %d of %d", q, r, all)
+	}
+	halfway("/api/v1/queues/r/retry", `{}`, func() bool { return messages("r") < r }, func() { run("queue", "move", "q", "r", "--count", fmt.Sprint(r)) })
+	if q, r = messages("q"), messages("r"); q+r != all || r == 0 {
+		t.Errorf("sent back: %d and %d of %d", q, r, all)
+	}
+	t.Logf("%d and %d of %d", q, r, all)
+	run("queue", "retry", "r")
+	// A drain knows each message that the fill has sent. Those that went and came back are behind the others.
+	drain := func(n, gone int) {
+		t.Helper()
+		ran := p.run(t, "bench", "--json", "--address", "q", "--producers", "0", "--count", fmt.Sprint(n))
+		var reports []bench.Report
+		if err := json.Unmarshal([]byte(ran.out), &reports); err != nil || len(reports) != 1 {
+			t.Fatalf("%v: %+v", err, ran)
+		}
+		if got := reports[0]; got.Received != uint64(n) || got.Lost != uint64(gone) || got.Duplicates+got.Foreign != 0 {
+			t.Errorf("drained: %+v", got)
+		}
+	}
+	drain(all, 0)
+	if q, r = messages("q"), messages("r"); q+r != 0 {
+		t.Errorf("%d and %d are left", q, r)
+	}
+
+	fill()
+	halfway("/api/v1/queues/q/purge", `{"filter":"JMSPriority < 10"}`, func() bool { return messages("q") < all }, fill)
+	if q = messages("q"); q == 0 || q == all {
+		t.Errorf("%d of %d are left", q, all)
+	}
+	drain(q, all-q)
 }

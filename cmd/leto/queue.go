@@ -260,12 +260,18 @@ func selection(c *cli.Context, q admin.Queue) (body admin.Clearing, words string
 	if c.IsSet("count") && c.Int("count") < 1 {
 		return body, "", usageError("%s: --count must be 1 or more", c.Command.Name)
 	}
-	body = admin.Clearing{Filter: c.String("filter"), Count: c.Int("count")}
 	words = fmt.Sprintf("%d messages", q.Messages)
-	if body.Count > 0 && body.Count < q.Messages {
-		words = fmt.Sprintf("%d of %d messages", body.Count, q.Messages)
+	if c.IsSet("count") {
+		body.Count = new(c.Int("count"))
+		if *body.Count < q.Messages {
+			words = fmt.Sprintf("%d of %d messages", *body.Count, q.Messages)
+		}
 	}
-	if body.Filter != "" {
+	if c.IsSet("filter") {
+		if c.String("filter") == "" { // a script's variable that isn't set must not mean all
+			return body, "", usageError("%s: --filter is empty", c.Command.Name)
+		}
+		body.Filter = new(c.String("filter"))
 		words = "what is selected of " + words
 	}
 	return body, words, nil

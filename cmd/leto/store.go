@@ -32,7 +32,7 @@ func storeCommand() *cli.Command {
 				Usage:       "write everything that is stored to a file or standard output",
 				ArgsUsage:   "[FILE|-]",
 				Description: "The export outlives versions of the store's format. It is the store at one moment: of a broker that is stopped, or with --online of one that runs and goes on.",
-				Flags: []cli.Flag{data, adminURLFlag(), &cli.BoolFlag{
+				Flags: []cli.Flag{data, adminURLFlag(), yesFlag(), &cli.BoolFlag{
 					Name: "online", Usage: "ask the broker at --admin-url instead of opening its folder",
 				}},
 				Action: exportStore,
@@ -86,6 +86,9 @@ func checkStore(c *cli.Context) error {
 }
 
 func exportStore(c *cli.Context) error {
+	if err := confirmReplacing(c, c.Args().First()); err != nil {
+		return err
+	}
 	if c.Bool("online") {
 		if c.IsSet("data") {
 			return usageError("--online asks the broker, --data opens its folder: use one of them")
@@ -106,7 +109,19 @@ func exportStore(c *cli.Context) error {
 	return storeError(dir, errors.Join(err, s.Close()))
 }
 
-// exportTo writes to a file that appears when it is whole, or to standard output.
+// confirmReplacing asks before a file that is there gives way to another.
+func confirmReplacing(c *cli.Context, name string) error {
+	switch there, err := os.Stat(name); {
+	case name == "-" || err != nil:
+		return nil
+	case !there.Mode().IsRegular():
+		return exitWith(exitConflict, "export: %s is there and is no file", name)
+	}
+	return confirm(c, "replace %s", name)
+}
+
+// exportTo writes to a file that appears, in the place of another one if that is wanted, when it is whole, or to standard
+// output.
 func exportTo(c *cli.Context, export func(io.Writer) error) error {
 	name := c.Args().First()
 	if name == "" || name == "-" {
@@ -141,17 +156,21 @@ func importStore(c *cli.Context) error {
 		defer f.Close()
 		in = f
 	}
-	if _, err := os.Stat(filepath.Join(dir, "format")); err == nil {
-		return exitWith(exitConflict, "%s holds a store already: import into a new folder", dir)
-	}
-	if err := store.Import(store.Options{Dir: dir}, in); err != nil {
-		// Half a store is none: the next try must not find it.
-		for _, made := range []string{"format", "position", "lock", "journal", "index"} {
-			err = errors.Join(err, os.RemoveAll(filepath.Join(dir, made)))
+	// What is there may be what is left of a store, or somebody else's: it must neither be used nor removed.
+	parts := []string{"format", "position", "lock", "journal", "index"}
+	for _, part := range parts {
+		if _, err := os.Lstat(filepath.Join(dir, part)); err == nil {
+			return exitWith(exitConflict, "%s holds a store already, or a part of one, %s: import into a new folder", dir, part)
 		}
-		return storeError(dir, err)
 	}
-	return nil
+	err := store.Import(store.Options{Dir: dir}, in)
+	if err != nil && !errors.Is(err, store.ErrLocked) { // else another import is under way there
+		// Half a store is none: the next try must not find it.
+		for _, part := range parts {
+			err = errors.Join(err, os.RemoveAll(filepath.Join(dir, part)))
+		}
+	}
+	return storeError(dir, err)
 }
 
 // storeFolder returns the folder of a store that is there: looking must not make one.

@@ -28,6 +28,9 @@ func TestStoreCommands(t *testing.T) {
 		t.Errorf("check: %d %q %q", r.code, r.out, r.errOut)
 	}
 	leto(t, "store", "export", file, "--data", data).want(t, exitDone, "")
+	leto(t, "store", "export", file, "--data", data).want(t, exitUsage, "say --yes")
+	leto(t, "store", "export", os.DevNull, "--data", data, "--yes").want(t, exitConflict, "is no file")
+	leto(t, "store", "export", file, "--data", data, "--yes").want(t, exitDone, "")
 	leto(t, "store", "import", file, "--data", data).want(t, exitConflict, "holds a store already")
 	leto(t, "store", "import", file, "--data", again).want(t, exitDone, "")
 	leto(t, "store", "import", online, "--data", before).want(t, exitDone, "")
@@ -47,6 +50,15 @@ func TestStoreCommands(t *testing.T) {
 	}
 	if err := os.WriteFile(file, []byte("no export"), 0o600); err != nil {
 		t.Fatal(err)
+	}
+	// What is somebody else's, or left of a store, stays.
+	others := filepath.Join(dir, "others", "index", "precious")
+	if err := os.MkdirAll(others, 0o700); err != nil {
+		t.Fatal(err)
+	}
+	leto(t, "store", "import", file, "--data", filepath.Join(dir, "others")).want(t, exitConflict, "a part of one, index")
+	if _, err := os.Stat(others); err != nil {
+		t.Error(err)
 	}
 	for range 2 { // nothing of the first try is in the way of the second
 		leto(t, "store", "import", file, "--data", filepath.Join(dir, "third")).want(t, exitFailed, "export")

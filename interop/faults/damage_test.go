@@ -94,7 +94,7 @@ func TestBitFlipsInABody(t *testing.T) {
 	}
 	for range 2 {
 		n.start()
-		out, code = n.leto("store", "export", export, "--online", "--admin-url", "http://"+n.HTTP)
+		out, code = n.leto("store", "export", export, "--yes", "--online", "--admin-url", "http://"+n.HTTP)
 		if code != 1 || !strings.Contains(out, "1 messages are left out") {
 			t.Errorf("export of the running broker exits with %d and says:\n%s", code, out)
 		}
