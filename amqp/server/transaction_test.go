@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -812,4 +813,170 @@ func TestTransactionRefusedAfterOutcome(t *testing.T) {
 	p.expect("b+1")
 	p.dispose(ids[3], ids[4], true, acceptedState)
 	r.depth("q", 0, 1)
+}
+
+// After a rollback what was consumed is at its places, with one more attempt; and so is, uncounted, what a session had that
+// ended.
+func TestCase232_Order(t *testing.T) {
+	r := start(t, nil)
+	p := r.opened("c")
+	p.control(0)
+	p.sender(1, "q")
+	var first, again []string
+	for i := range 10 {
+		m := fmt.Sprint(i)
+		first, again = append(first, m), append(again, m+"+1")
+		p.put(1, data(m))
+	}
+	p.channel = 1
+	p.begin()
+	p.receiver(0, "q", 10)
+	ids := p.expect(first...)
+	p.channel = 0
+	id := p.declare(0)
+	p.channel = 1
+	for _, i := range []int{7, 2, 3, 9, 0, 1, 4, 8, 6, 5} {
+		p.retire(id, ids[i], ids[i], i%2 == 0, acceptedState) // what isn't settled stays with the link
+	}
+	p.send(&codec.End{})
+	await[codec.End](p)
+	p.channel = 0
+	p.discharge(0, id, true)
+	p.receiver(2, "q", 10)
+	p.expect(again...)
+
+	p.channel = 2
+	p.begin()
+	p.channel = 0
+	p.send(&codec.Detach{Handle: 2, Closed: true})
+	await[codec.Detach](p)
+	p.channel = 2
+	p.receiver(0, "q", 10)
+	p.expect(again...)
+	p.send(&codec.End{})
+	await[codec.End](p)
+	p.channel = 0
+	p.receiver(3, "q", 10)
+	p.expect(again...)
+}
+
+// What the coordinator offers holds: the sessions of a connection share transactions, and a session has several.
+func TestCase233_SessionsShareTransactions(t *testing.T) {
+	r := start(t, nil)
+	p := r.opened("c")
+	a := p.controlAs(controlAttach("control", 0))
+	for _, want := range []codec.Symbol{codec.CapabilityMultiTxnsPerSession, codec.CapabilityMultiSessionsPerTxn} {
+		if !slices.Contains(a.Coordinator.Capabilities, want) {
+			t.Errorf("coordinator offers %v, without %s", a.Coordinator.Capabilities, want)
+		}
+	}
+	one, two := p.declare(0), p.declare(0)
+	for channel := range uint16(2) {
+		p.channel = 1 + channel
+		p.begin()
+		handle := uint32(channel)
+		p.sender(handle, "q")
+		p.putUnder(one, handle, fmt.Sprint("one ", channel))
+		p.putUnder(two, handle, fmt.Sprint("two ", channel))
+	}
+	p.channel = 0
+	p.discharge(0, two, false)
+	r.depth("q", 2, 0)
+	p.discharge(0, one, true)
+	p.receiver(1, "q", 10)
+	p.expect("two 0", "two 1")
+	r.depth("q", 0, 2)
+}
+
+// A commit that is refused at one of its queues changes none, what it had retired is back, and nothing of it is left. What
+// a kill leaves of one is seen by interop/crash.
+func TestCase235_AllOrNothing(t *testing.T) {
+	store := crowded{newGate()}
+	store.engaged.Store(false)
+	r := startOn(t, store, nil)
+	p := r.opened("c")
+	p.control(0)
+	p.sender(1, "q")
+	for _, m := range []string{"a", "b", "c"} {
+		p.put(1, data(m))
+	}
+	targets := []string{"x", "y", "z"}
+	for i, address := range targets {
+		p.sender(uint32(2+i), address)
+	}
+	p.receiver(5, "q", 3)
+	ids := p.expect("a", "b", "c")
+	store.engaged.Store(true)
+	store.release()
+	id := p.declare(0)
+	p.putUnder(id, 2, "1")
+	p.retire(id, ids[0], ids[1], true, acceptedState)
+	p.putUnder(id, 3, "2")
+	p.retire(id, ids[2], ids[2], true, codec.Outcome{Kind: codec.StateRejected})
+	p.putUnder(id, 4, "3")
+	p.refuseDischarge(0, id, amqp.ConditionTransactionRolledBack)
+	r.depth("q", 3, 0)
+	for _, address := range append(targets, "DLQ") {
+		r.depth(address, 0, 0)
+	}
+	p.credit(5, 3, 3, false)
+	p.expect("a+1", "b+1", "c+1")
+	if s := r.server.Stats(); s.Transactions != 0 || s.TransactionsRefused != 1 {
+		t.Errorf("%d transactions are open, %d were refused", s.Transactions, s.TransactionsRefused)
+	}
+	store.engaged.Store(false)
+	id = p.declare(0)
+	p.putUnder(id, 2, "1")
+	p.putUnder(id, 3, "2")
+	p.retire(id, ids[2]+1, ids[2]+3, true, acceptedState)
+	p.discharge(0, id, false)
+	r.depth("q", 0, 0)
+	r.depth("x", 1, 0)
+	r.depth("y", 1, 0)
+}
+
+// counted is a store that counts its commits.
+type counted struct {
+	forgetful
+	commits atomic.Uint64
+}
+
+func (c *counted) Commit([]engine.Record) error {
+	c.commits.Add(1)
+	time.Sleep(100 * time.Microsecond) // as a device takes, or less
+	return nil
+}
+
+// Many unsettled durable messages are committed together, and their outcomes share dispositions.
+func TestCase260_ManyAtOnce(t *testing.T) {
+	store := &counted{}
+	r := startOn(t, store, nil)
+	p := r.opened("c")
+	p.sender(0, "q")
+	const messages = 20_000
+	credit, sent, settled, dispositions := uint32(0), uint32(0), uint32(0), 0
+	body := data("m")
+	for settled < messages {
+		for sent < messages && credit > 0 {
+			p.deliver(p.transfer(0, false), body)
+			sent++
+			credit--
+		}
+		switch f := p.frame(); f.code {
+		case codec.CodeFlow:
+			var flow codec.Flow
+			parse(p, &flow, f)
+			if flow.Handle.Set {
+				credit = flow.LinkCredit.Value - (sent - flow.DeliveryCount.Value)
+			}
+		case codec.CodeDisposition:
+			var d codec.Disposition
+			parse(p, &d, f)
+			settled += d.Last.Or(d.First) - d.First + 1
+			dispositions++
+		}
+	}
+	if commits := store.commits.Load(); dispositions > messages/4 || commits > messages/4 {
+		t.Errorf("%d messages took %d dispositions and %d commits", messages, dispositions, commits)
+	}
 }
