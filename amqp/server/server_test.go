@@ -24,8 +24,10 @@ func (forgetful) Room() bool                                                    
 func (forgetful) Pick(engine.QueueID, uint8, []uint64, int) ([]engine.Stored, error) { return nil, nil }
 func (f forgetful) Expiries() engine.Expiries                                        { return f }
 func (forgetful) Remembered(string, int) ([]engine.DuplicateID, error)               { return nil, nil }
-func (forgetful) Delayed(engine.QueueID, engine.Due, int64, int) ([]engine.Due, int64, error)    { return nil, 0, nil }
-func (forgetful) Due(int64, int) ([]engine.Due, int64, error)                        { return nil, 0, nil }
+func (forgetful) Delayed(engine.QueueID, engine.Due, int64, int) ([]engine.Due, int64, error) {
+	return nil, 0, nil
+}
+func (forgetful) Due(int64, int) ([]engine.Due, int64, error) { return nil, 0, nil }
 
 // rig is a broker with a server on a port of its own.
 type rig struct {
