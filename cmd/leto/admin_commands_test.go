@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"net/http"
+	"net/http/httptest"
 	"strings"
 	"testing"
 	"time"
@@ -220,4 +221,21 @@ func TestInterruptedCommandsLeaveNothingTwice(t *testing.T) {
 		t.Errorf("%d of %d are left", q, all)
 	}
 	drain(q, all-q)
+}
+
+// TestBrokenProgressIsNoResult: what was told before the broker went away is told as that.
+func TestBrokenProgressIsNoResult(t *testing.T) {
+	broken := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if r.Method == http.MethodGet {
+			fmt.Fprintln(w, `{"name":"q"}`)
+			return
+		}
+		fmt.Fprintln(w, `{"looked":5,"done":3,"skipped":1,"ended":false}`)
+	}))
+	defer broken.Close()
+	r := leto(t, "queue", "purge", "q", "--yes", "--admin-url", broken.URL)
+	r.want(t, exitFailed, "EOF")
+	if r.out != "at least 3 purged, 1 left where they were\n" {
+		t.Errorf("%q", r.out)
+	}
 }

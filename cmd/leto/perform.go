@@ -32,7 +32,11 @@ func perform(c *cli.Context, path string, body any, done string) error {
 	if last.Skipped > 0 {
 		skipped = fmt.Sprintf(", %d left where they were", last.Skipped)
 	}
-	if _, e := fmt.Fprintf(c.App.Writer, "%d %s%s\n", last.Done, done, skipped); err == nil {
+	least := ""
+	if !last.Ended { // interrupted: the broker has gone on since it told, and then stopped
+		least = "at least "
+	}
+	if _, e := fmt.Fprintf(c.App.Writer, "%s%d %s%s\n", least, last.Done, done, skipped); err == nil {
 		err = e
 	}
 	return err

@@ -125,6 +125,9 @@ func (n *node) createAll(addresses []config.Address) (made []engine.QueueSpec, e
 			}
 		}
 	}
+	if len(made) == 0 { // then a store that has failed is no reason to leave all else as it is
+		return nil, nil
+	}
 	return made, n.broker.Sync()
 }
 
