@@ -46,7 +46,7 @@ type credit struct {
 	settles    uint8  // snd-settle-mode, as the peer has said
 	count      uint32 // the sender's delivery-count
 	left, high int64  // deliveries the sender may start, as window and high
-	limit      uint32 // the delivery-count at which the last flow has it end
+	wild       bool   // the receiver has said what serial numbers can't order: it is held to nothing from then on
 	within     bool   // in the midst of a delivery
 	draining   bool   // the peer has asked for a drain that isn't answered
 }
@@ -154,7 +154,7 @@ func (l *ledger) transfer(a *account, p *codec.Transfer, f amqptest.Frame) {
 	a.window--
 	a.high--
 	if !c.within {
-		if max(c.left, c.high) <= 0 {
+		if max(c.left, c.high) <= 0 && !c.wild {
 			l.t.Fatalf("no credit: %s", f)
 		}
 		if !p.DeliveryID.Set || p.DeliveryID.Value != a.nextDelivery || p.DeliveryTag == nil {
@@ -171,14 +171,12 @@ func (l *ledger) transfer(a *account, p *codec.Transfer, f amqptest.Frame) {
 // senderFlowed: a sender may use up its credit, not more, and not take deliveries back.
 func (l *ledger) senderFlowed(c *credit, p *codec.Flow, f amqptest.Frame) {
 	used := int64(p.DeliveryCount.Value - c.count)
-	if !p.DeliveryCount.Set || used > max(c.left, c.high, 0) {
+	if !p.DeliveryCount.Set || used > max(c.left, c.high, 0) && !c.wild {
 		l.t.Fatalf("delivery-count is %d with credit for %d: %s", c.count, max(c.left, c.high), f)
 	}
 	c.count = p.DeliveryCount.Value
+	c.left -= used
 	c.high -= used
-	if c.left -= used; c.left < 0 { // it has used up what was granted before the last flow
-		c.left = int64(int32(c.limit - c.count))
-	}
 	if p.LinkCredit.Value == 0 {
 		c.draining = false
 	}
@@ -271,14 +269,18 @@ func (l *ledger) tookFlow(a *account, p *codec.Flow) {
 	case c.sender:
 		if p.LinkCredit.Set {
 			c.high = max(c.high, c.left)
-			c.left, c.limit = int64(p.LinkCredit.Value), p.DeliveryCount.Or(0)+p.LinkCredit.Value
-			if behind := int32(c.count - p.DeliveryCount.Or(0)); behind >= 0 && behind < 1<<30 {
+			c.left = int64(p.LinkCredit.Value)
+			behind := int32(c.count - p.DeliveryCount.Or(0))
+			if behind >= 0 {
 				c.left -= int64(behind)
 			} else {
-				// A receiver that has counted what wasn't sent is taken as up to date, with what the end has used up
-				// for a drain and not told yet: by so much the end may see it ahead that is half a circle behind here.
+				// A receiver that has counted what wasn't sent is taken as up to date, with
+				// what the end has used up for a drain and not told yet.
 				c.left += max(c.high, 0)
 			}
+			// What is used up for a drain and not told yet moves the end by so much that it and the ledger may see such a
+			// receiver on different sides.
+			c.wild = c.wild || p.LinkCredit.Value >= 1<<30 || behind >= 1<<30 || behind <= -1<<30
 		}
 		c.draining = p.Drain
 	default:
