@@ -59,6 +59,7 @@ type connection struct {
 	framesPaid          uint64 // frames that account knows
 
 	slow     bool      // the reader's: what it reads next belongs into the lane
+	place    place     // the reader's, in the lane
 	inputDue time.Time // the reader's: deadline of its reads
 
 	// The server's inputs':
@@ -218,7 +219,7 @@ func (c *connection) becalmed() bool {
 func (c *connection) feed(b []byte) (used, want int, done bool) {
 	now := c.server.cfg.Now()
 	c.take()
-	for seen := min(len(b), inputQuantum); ; {
+	for seen := min(len(b), c.quantum()); ; {
 		n, ev := c.machine.Next(now, b[used:seen])
 		used += n
 		switch {
@@ -230,7 +231,7 @@ func (c *connection) feed(b []byte) (used, want int, done bool) {
 				c.guard.Unlock()
 				return used, 0, true
 			}
-			seen = min(len(b), seen+inputQuantum)
+			seen = min(len(b), seen+c.quantum())
 			continue
 		}
 		break
@@ -260,7 +261,7 @@ func (c *connection) feed(b []byte) (used, want int, done bool) {
 // take takes the guard for input to be worked through, in the lane if that is where it belongs.
 func (c *connection) take() {
 	if c.slow {
-		c.server.lane.enter()
+		c.place = c.server.lane.enter()
 	}
 	c.enter()
 }
@@ -268,9 +269,10 @@ func (c *connection) take() {
 // yield leaves the lane, and notes whether the next input belongs there. Behind it the reader may wait.
 func (c *connection) yield() {
 	if c.slow {
-		c.server.lane.leave()
+		c.server.lane.leave(c.place)
 	}
-	c.slow = c.account() && c.hasOpened // a login has its own bounds, and may take long
+	c.account()
+	c.slow = c.owes()
 }
 
 // pass goes from one quantum of input to the next: others get their turn, and a peer that leaves our answers unread is
@@ -332,12 +334,22 @@ func (c *connection) writeLoop() {
 	defer timer.Stop()
 	var mail letters
 	var armed time.Time
+	slow := false // what it has to say belongs into the lane
 	for {
+		var p place
+		if slow {
+			p = c.server.lane.enter()
+		}
 		now := c.server.cfg.Now()
 		c.enter()
 		out := c.turn(now, &mail)
 		done, lost, next := c.machine.Done() || c.eof, c.lost, c.nextTick
+		owes := c.owes()
 		c.guard.Unlock()
+		if slow {
+			c.server.lane.leave(p)
+		}
+		slow = owes
 		if len(out) > 0 && !lost {
 			err := c.write(now, out)
 			c.giveBack(out)

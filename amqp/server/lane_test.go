@@ -11,13 +11,13 @@ import (
 
 // crowd takes every place in the lane, as peers would who have much to say and move no message.
 func (r *rig) crowd() (leave func()) {
-	n := cap(r.server.lane.places)
-	for range n {
-		r.server.lane.enter()
+	var held []place
+	for range cap(r.server.lane.places) {
+		held = append(held, r.server.lane.enter())
 	}
 	return func() {
-		for range n {
-			r.server.lane.leave()
+		for _, p := range held {
+			r.server.lane.leave(p)
 		}
 	}
 }
@@ -71,25 +71,52 @@ func TestLaneIsLeft(t *testing.T) {
 	if len(p.flows()) == 0 {
 		t.Error("no answer")
 	}
-	eventually(t, "every place is free", func() bool { return len(r.server.lane.places) == 0 })
+	eventually(t, "every place is free", func() bool { return len(r.server.lane.places) == cap(r.server.lane.places) })
 	p.close()
 }
 
 // A peer that owes as much as anybody may is out of the lane after a few hundred messages at most.
 func TestDebtIsBounded(t *testing.T) {
-	c := &connection{machine: amqp.New(amqp.Defaults(), time.Time{})}
+	c := &connection{machine: amqp.New(amqp.Defaults(), time.Time{}), hasOpened: true}
+	owes := func() bool { c.account(); return c.owes() }
 	c.machine.FramesIn = 1 << 40
-	if !c.account() {
+	if !owes() {
 		t.Error("a peer that has moved nothing isn't in the lane")
 	}
 	c.moved = framesOwedMost / framesPerMessage
-	if c.account() {
+	if owes() {
 		t.Errorf("still in the lane, owing %d frames", c.owed)
 	}
 	for range framesOwed {
 		c.machine.FramesIn++
-		if c.account() {
+		if owes() {
 			t.Errorf("in the lane with %d frames owed", c.owed)
 		}
+	}
+}
+
+// A place rests for as long as it was worked in, but only while messages move.
+func TestLaneRests(t *testing.T) {
+	moved := uint64(0)
+	l := newLane(func() uint64 { return moved })
+	for len(l.places) > 1 {
+		<-l.places
+	}
+	work := func(d time.Duration) (waited time.Duration) {
+		before := time.Now()
+		p := l.enter()
+		waited = time.Since(before)
+		p.began = time.Now().Add(-d)
+		l.leave(p)
+		return waited
+	}
+	work(time.Second)
+	if waited := work(0); waited > 500*time.Millisecond {
+		t.Errorf("rests for %v while no message moves", waited)
+	}
+	moved++
+	work(20 * time.Millisecond)
+	if waited := work(0); waited < 19*time.Millisecond {
+		t.Errorf("rests for %v behind 20 ms of work", waited)
 	}
 }

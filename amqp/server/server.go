@@ -55,7 +55,7 @@ func New(cfg Config, broker *engine.Broker) *Server {
 		stop:        make(chan struct{}),
 	}
 	s.told.log = cfg.Log
-	s.lane = newLane()
+	s.lane = newLane(func() uint64 { return s.count.messagesIn.Load() + s.count.messagesOut.Load() })
 	s.names.seed = maphash.MakeSeed()
 	s.partials.limit = cfg.MaxPartialBytes
 	s.handshakes.max = cfg.MaxHandshakes
