@@ -9,19 +9,21 @@ import (
 // EndAcquisition ends, at this link, a transaction under which it has sent
 // deliveries [4.4.3]. After a commit they are deliveries like others. After a
 // rollback they are none any more: those that the peer hasn't settled are
-// settled without a state, one that has frames on the wire is aborted if the
-// window allows, and those not begun are taken off the link and returned.
+// settled without a state, one that has frames on the wire is aborted, as soon
+// as the window allows, and those not begun are taken off the link and returned.
 func (l *Link) EndAcquisition(txn []byte, rollback bool) (unsent []Sending) {
 	if l.dropped || l.role != codec.RoleSender {
 		return nil
 	}
 	s := l.session
-	if rollback && l.live() && l.outStarted && s.window.outgoing > 0 && bytes.Equal(l.queue.front().TxnID, txn) {
-		l.finishPartial()
+	if rollback && l.live() && l.outStarted && bytes.Equal(l.queue.front().TxnID, txn) {
 		s.outgoing.remove(l.outID)
 		s.conn.queued -= l.queue.front().size()
-		l.queue.pop()
-		l.outStarted, l.outSent = false, 0
+		l.queue.blank()
+		l.outAborted = true
+		if s.window.outgoing > 0 {
+			l.sendAbort()
+		}
 	}
 	if rollback {
 		unsent = l.queue.withdraw(l.started(), txn)

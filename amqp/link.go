@@ -36,6 +36,7 @@ type Link struct {
 	outStarted     bool   // queue's head has frames on the wire
 	outID          uint32 // its delivery-id
 	outSent        int    // bytes of queue's head on the wire
+	outAborted     bool   // it is to be aborted when the window allows
 	sendingDue     bool   // in session.sending
 	peerMaxMessage uint64
 
@@ -337,7 +338,7 @@ func (l *Link) free() {
 func (l *Link) forget() {
 	l.session.conn.queued -= l.queue.bytes
 	l.queue = fifo{}
-	l.outStarted, l.outSent = false, 0
+	l.outStarted, l.outSent, l.outAborted = false, 0, false
 	l.drain, l.drainedBehind = false, false
 	l.in = partial{}
 }

@@ -66,6 +66,13 @@ func (q *fifo) pop() {
 	}
 }
 
+// blank leaves nothing of the first one but its place.
+func (q *fifo) blank() {
+	m := q.front()
+	q.bytes -= m.size()
+	*m = Sending{}
+}
+
 // pullBack takes the last one out again.
 func (q *fifo) pullBack() Sending {
 	last := len(q.items) - 1
@@ -177,6 +184,10 @@ func (l *Link) sendFrames(alone bool, until int) bool {
 
 // sendFrame writes one transfer frame of the queue's head.
 func (l *Link) sendFrame() {
+	if l.outAborted {
+		l.sendAbort()
+		return
+	}
 	s, c := l.session, l.session.conn
 	m := l.queue.front()
 	start := len(c.out)
@@ -241,6 +252,13 @@ func (l *Link) appendPayload(m *Sending, n int) {
 		n -= len(part)
 		at = 0
 	}
+}
+
+// sendAbort aborts the delivery that has frames on the wire, and of which nothing is left.
+func (l *Link) sendAbort() {
+	l.finishPartial()
+	l.queue.pop()
+	l.outStarted, l.outSent, l.outAborted = false, 0, false
 }
 
 // finishPartial aborts the delivery that has frames on the wire, so that the
