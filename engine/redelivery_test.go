@@ -461,6 +461,25 @@ func (c *returnCase) goesOn(t *testing.T, r *returning) {
 	expect(t, "another one", r.consumer("q").rest(), c.want()...)
 }
 
+// What has failed elsewhere doesn't make a message wait longer.
+func TestAttemptsElsewhereDontDelay(t *testing.T) {
+	opts := engine.Options{Settings: []engine.AddressSettings{
+		{Match: "#", RedeliveryDelay: new(second), RedeliveryMultiplier: new(2.0)}, {Match: "q", MaxDeliveryAttempts: new(2)},
+	}}
+	bothKinds(t, opts, func(t *testing.T, w *world, durable bool) {
+		w.producer("q").send(durable, "a")
+		c, dead := w.consumer("q"), w.consumer("DLQ")
+		for range 2 {
+			c.settle(after(failed, 0), c.take(1)...)
+		}
+		dead.settle(failed, dead.take(1)...)
+		later(second - time.Millisecond)
+		w.expectQueue("DLQ")
+		later(time.Millisecond)
+		w.expectQueue("DLQ", "a+3")
+	})
+}
+
 // Each delivery in a transaction waits as long as its own outcome says, from when it is decided.
 func TestTransactionOfManyDelays(t *testing.T) {
 	bothKinds(t, set(engine.AddressSettings{RedeliveryDelay: new(second)}), func(t *testing.T, w *world, durable bool) {
