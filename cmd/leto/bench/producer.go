@@ -3,6 +3,7 @@ package bench
 import (
 	"context"
 	"errors"
+	"math"
 	"sync"
 	"time"
 
@@ -103,6 +104,15 @@ func (b *producer) over(stop context.Context) bool {
 	return b.share > 0 && b.sent >= b.share || stop.Err() != nil
 }
 
+// end returns when the schedule ends, in nanoseconds since the run's start: what is due later isn't sent, however late it
+// is when the producer is stopped.
+func (b *producer) end() int64 {
+	if b.run.options.Duration == 0 {
+		return math.MaxInt64
+	}
+	return int64(b.run.options.Warmup + b.run.options.Duration)
+}
+
 func (b *producer) finished(stop context.Context) bool {
 	if !b.over(stop) || b.link.Queued() > 0 {
 		return false
@@ -130,7 +140,7 @@ func (b *producer) fill(stop context.Context) {
 		now := b.run.clock.now()
 		due := now
 		if b.pace != nil {
-			if due = b.pace.due(b.sent); due > now {
+			if due = b.pace.due(b.sent); due > now || due > b.end() {
 				return
 			}
 			if b.run.measures(due) {
