@@ -258,6 +258,9 @@ func TestLogFlood(t *testing.T) {
 			break
 		}
 	}
+	if err := b.Stop(); err != nil { // it says at the end at the latest what it has held back
+		t.Fatal(err)
+	}
 	if !strings.Contains(b.Log(), "more=") {
 		t.Error("nothing says that lines are held back")
 	}
