@@ -19,8 +19,8 @@ type Clearing struct {
 // clear is a command of the engine over the messages of a queue.
 type clear func(ctx context.Context, address, queue string, c Clearing, sel engine.Selection, report func(engine.Progress)) (engine.Progress, error)
 
-// queueClear carries out a command over the messages that wait in a queue. What doesn't wait, with a consumer or
-// delayed, is left alone.
+// queueClear carries out a command over the messages that wait in a queue. What is with a consumer is left alone, and by
+// move and retry also what waits for its time.
 func queueClear(patience time.Duration, ending context.Context, moves bool, command clear) http.HandlerFunc {
 	return func(w http.ResponseWriter, r *http.Request) {
 		address, queue := queueName(r)
@@ -28,34 +28,39 @@ func queueClear(patience time.Duration, ending context.Context, moves bool, comm
 		if !readBody(w, r, &body) {
 			return
 		}
-		// What a script has failed to fill in must not mean all.
-		var sel engine.Selection
-		var err error
-		switch {
-		case body.Filter == nil:
-		case *body.Filter == "":
-			err = errors.New("filter is empty: leave it out for all")
-		default:
-			sel.Match, err = filter(*body.Filter)
-		}
+		sel, err := selectionOf(body.Filter, body.Count)
 		switch {
 		case err != nil:
 			problem(w, http.StatusBadRequest, err.Error())
-			return
-		case body.Count != nil && *body.Count < 1:
-			problem(w, http.StatusBadRequest, "count is 1 or more: leave it out for all")
 			return
 		case moves != (body.To != ""):
 			problem(w, http.StatusBadRequest, "to is where a move goes, and for nothing else")
 			return
 		}
-		if body.Count != nil {
-			sel.Count = *body.Count
-		}
 		perform(w, r, patience, ending, func(ctx context.Context, report func(engine.Progress)) (engine.Progress, error) {
 			return command(ctx, address, queue, body, sel, report)
 		})
 	}
+}
+
+// selectionOf returns what a request selects. What a script has failed to fill in must not mean all.
+func selectionOf(selector *string, count *int) (sel engine.Selection, err error) {
+	switch {
+	case selector == nil:
+	case *selector == "":
+		return sel, errors.New("filter is empty: leave it out for all")
+	default:
+		if sel.Match, err = filter(*selector); err != nil {
+			return sel, err
+		}
+	}
+	if count != nil {
+		if *count < 1 {
+			return sel, errors.New("count is 1 or more: leave it out for all")
+		}
+		sel.Count = *count
+	}
+	return sel, nil
 }
 
 func purge(b Broker) clear {

@@ -25,6 +25,7 @@ type Message struct {
 
 	ArrivedAt *time.Time `json:"arrived_at,omitempty" doc:"at the broker"`
 	ExpiresAt *time.Time `json:"expires_at,omitempty"`
+	DueAt     *time.Time `json:"due_at,omitempty" doc:"when it may be delivered, of one that waits for its time"`
 
 	DeathReason     string     `json:"death_reason,omitempty" doc:"why it was dead-lettered"`
 	DiedAt          *time.Time `json:"died_at,omitempty" doc:"when it was dead-lettered"`

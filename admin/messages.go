@@ -32,23 +32,19 @@ const (
 func messageList(broker Broker, patience time.Duration, ending context.Context) http.HandlerFunc {
 	return func(w http.ResponseWriter, r *http.Request) {
 		address, queue := queueName(r)
-		query := r.URL.Query()
-		count, noCount := number(query, "count", defaultPage, 1, maxPage)
-		bodyBytes, noBytes := number(query, "body_bytes", defaultBodyBytes, 0, maxBodyBytes)
-		from, noPlace := parsePlace(query.Get("after"))
-		match, noFilter := filter(query.Get("filter"))
-		if err := errors.Join(noCount, noBytes, noPlace, noFilter); err != nil {
+		asked, err := readPaging(r.URL.Query())
+		from, noPlace := parsePlace(r.URL.Query().Get("after"))
+		if err := errors.Join(err, noPlace); err != nil {
 			problem(w, http.StatusBadRequest, err.Error())
 			return
 		}
-		sel := engine.Selection{Count: count, Match: match}
 		ctx, cancel := context.WithTimeout(r.Context(), patience*3/4)
 		defer cancel()
 		defer context.AfterFunc(ending, cancel)()
 		page, bytes := MessagePage{Messages: []Message{}}, 0
-		_, to, more, err := broker.Browse(ctx, address, queue, from, sel, func(d *engine.Delivery) bool {
-			page.Messages = append(page.Messages, describeMessage(d, bodyBytes))
-			bytes += min(d.Message.Size(), bodyBytes)
+		_, to, more, err := broker.Browse(ctx, address, queue, from, asked.selection(), func(d *engine.Delivery) bool {
+			page.Messages = append(page.Messages, describeMessage(d, asked.bodyBytes))
+			bytes += min(d.Message.Size(), asked.bodyBytes)
 			return bytes < maxPageBytes
 		})
 		if err != nil && ctx.Err() == nil {
@@ -60,6 +56,24 @@ func messageList(broker Broker, patience time.Duration, ending context.Context) 
 		}
 		answer(w, http.StatusOK, page)
 	}
+}
+
+// paging is what a request for a page asks for.
+type paging struct {
+	count, bodyBytes int
+	match            func(*engine.Delivery) bool
+}
+
+func readPaging(query url.Values) (p paging, err error) {
+	var noCount, noBytes, noFilter error
+	p.count, noCount = number(query, "count", defaultPage, 1, maxPage)
+	p.bodyBytes, noBytes = number(query, "body_bytes", defaultBodyBytes, 0, maxBodyBytes)
+	p.match, noFilter = filter(query.Get("filter"))
+	return p, errors.Join(noCount, noBytes, noFilter)
+}
+
+func (p *paging) selection() engine.Selection {
+	return engine.Selection{Count: p.count, Match: p.match}
 }
 
 // number reads a query parameter that is a whole number.
@@ -75,6 +89,8 @@ func number(query url.Values, name string, otherwise, least, most int) (int, err
 	return n, nil
 }
 
+var errNotNext = errors.New("after is what next of the page before said")
+
 // placeText writes a place as PRIORITY-NUMBER.
 func placeText(p engine.Place) string { return fmt.Sprintf("%d-%d", p.Priority, p.Number) }
 
@@ -88,7 +104,7 @@ func parsePlace(text string) (p engine.Place, err error) {
 		p.Number, err = strconv.ParseUint(number, 10, 60)
 	}
 	if !ok || err != nil || level > 9 {
-		return p, fmt.Errorf("after is what next of the page before said")
+		return engine.Place{}, errNotNext
 	}
 	p.Priority = uint8(level)
 	return p, nil

@@ -6,6 +6,7 @@ import (
 	"math"
 	"net/url"
 	"testing"
+	"time"
 
 	"github.com/letomq/leto/codec"
 	"github.com/letomq/leto/engine"
@@ -58,6 +59,27 @@ func (a *api) publish(address string, payloads ...[]byte) {
 	if err := a.Sync(); err != nil {
 		a.t.Fatal(err)
 	}
+}
+
+// publishLater publishes n messages that are due an hour from now and each a second after the one before, and waits until
+// they are there. Their bodies are their numbers, from 0.
+func (a *api) publishLater(address string, n int) (first int64) {
+	a.t.Helper()
+	p, err := a.Producer(engine.ProducerSpec{Address: address}, ignoreConfirms{})
+	if err != nil {
+		a.t.Fatal(err)
+	}
+	defer p.Close()
+	first = time.Now().Add(time.Hour).UnixMilli()
+	for i := range n {
+		p.Publish(&engine.Message{
+			Payload: encode(a.t, value(fmt.Sprint(i))), Durable: true, Priority: 4, Address: address, Arrived: 1000, Due: first + int64(i)*1000,
+		}, uint64(i))
+	}
+	if err := a.Sync(); err != nil {
+		a.t.Fatal(err)
+	}
+	return first
 }
 
 // sink takes deliveries and tells of them.

@@ -356,6 +356,20 @@ func TestEverythingDescribedIsSo(t *testing.T) {
 		w.call("POST", queue+"/"+act, "elsewhere ", `{"count":1`+to+`}`, 200, "Accept", ProgressType)
 		w.call("POST", queue+"/"+act, "", `{"count":1`+to+`}`, 200)
 	}
+	w.publishLater("q", 3)
+	w.call("GET", queue+"/scheduled", "?count=2&body_bytes=3&filter=true", "", 200)
+	w.call("GET", queue+"/scheduled", "none ", "", 404)
+	for _, bad := range []string{"count=0", "body_bytes=-1", "after=there", "after=1", "after=1-4", "after=-1-4-1", "filter=("} {
+		w.call("GET", queue+"/scheduled", "?"+bad, "", 400)
+	}
+	for _, act := range []string{"/scheduled/deliver", "/scheduled/cancel"} {
+		w.call("POST", queue+act, "none ", `{}`, 404)
+		for _, bad := range []string{`{"count":0}`, `{"filter":""}`, `{"filter":"("}`, `{"number":0}`, `{"number":-1}`, `{"to":"x"}`} {
+			w.call("POST", queue+act, "", bad, 400)
+		}
+		w.call("POST", queue+act, "", `{"count":1}`, 200, "Accept", ProgressType)
+		w.call("POST", queue+act, "", `{"number":1}`, 200)
+	}
 	w.call("POST", queue+"/move", "", `{"to":"topic://q"}`, 409)
 	w.call("DELETE", queue, "?if_empty=true", "", 409)
 	w.call("DELETE", queue, "?if_unused=maybe", "", 400)

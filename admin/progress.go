@@ -14,7 +14,7 @@ import (
 // Progress is what a command over the messages of a queue has come to.
 type Progress struct {
 	Looked  int    `json:"looked" doc:"messages looked at"`
-	Done    int    `json:"done" doc:"of those, purged, moved or sent back"`
+	Done    int    `json:"done" doc:"of those, purged, moved, sent back, cancelled or made due"`
 	Skipped int    `json:"skipped" doc:"of those that it was about, left where they were"`
 	Ended   bool   `json:"ended" doc:"false: there is more to come"`
 	Error   string `json:"error,omitempty" doc:"why it ended before it was through"`

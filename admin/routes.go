@@ -64,8 +64,17 @@ func table(o Options, ending context.Context, metrics http.Handler) []route {
 	}
 	progress := []reply{{http.StatusOK, "what it has come to; or, to whoever accepts " + ProgressType + ", a line each second, the last of which says that it has ended",
 		[]content{{"application/json", Progress{}}, {ProgressType, Progress{}}}}}
-	const clearing = "Goes through the messages that wait; what is with a consumer or waits for its time is left alone. " +
-		"It ends when the peer leaves: what is done by then is done, and nothing is half done."
+	pages := []parameter{
+		{"count", "so many at most", schema{"type": "integer", "minimum": 1, "maximum": maxPage, "default": defaultPage}},
+		{"body_bytes", "so much of each body", schema{"type": "integer", "minimum": 0, "maximum": maxBodyBytes, "default": defaultBodyBytes}},
+		{"after", "next of the page before", schema{"type": "string"}},
+		{"filter", "a JMS selector: those only", schema{"type": "string"}},
+	}
+	const (
+		interrupted = "It ends when the peer leaves: what is done by then is done, and nothing is half done."
+		clearing    = "Goes through the messages that wait; what is with a consumer or waits for its time is left alone. " + interrupted
+		purging     = "Goes through the messages that wait, also for their time; what is with a consumer is left alone. " + interrupted
+	)
 	return []route{
 		{
 			method: "GET", path: "/livez", open: true, id: "live", does: "whether the process answers", handler: health{},
@@ -99,19 +108,14 @@ func table(o Options, ending context.Context, metrics http.Handler) []route {
 		},
 		{
 			method: "GET", path: "/api/v1/queues/{queue}/messages", busy: true, id: "browseQueue", does: "messages that wait in a queue",
-			more: "It only looks: nothing counts as an attempt. With a filter that selects little a page may be short, or empty, and there is more all the same: next tells.",
-			query: []parameter{
-				{"count", "so many at most", schema{"type": "integer", "minimum": 1, "maximum": maxPage, "default": defaultPage}},
-				{"body_bytes", "so much of each body", schema{"type": "integer", "minimum": 0, "maximum": maxBodyBytes, "default": defaultBodyBytes}},
-				{"after", "next of the page before", schema{"type": "string"}},
-				{"filter", "a JMS selector: those only", schema{"type": "string"}},
-			},
+			more:    "It only looks: nothing counts as an attempt. With a filter that selects little a page may be short, or empty, and there is more all the same: next tells.",
+			query:   pages,
 			handler: few(messageList(b, o.RequestTimeout, ending)),
 			answers: []reply{{http.StatusOK, "a page, in the order in which they would be delivered", jsonOf(MessagePage{})}},
 			fails:   []int{http.StatusNotFound},
 		},
 		{
-			method: "POST", path: "/api/v1/queues/{queue}/purge", id: "purgeQueue", does: "delete messages", more: clearing,
+			method: "POST", path: "/api/v1/queues/{queue}/purge", id: "purgeQueue", does: "delete messages", more: purging,
 			handler: queueClear(o.RequestTimeout, ending, false, purge(b)), body: Clearing{}, answers: progress, partly: true,
 			fails: []int{http.StatusNotFound, http.StatusServiceUnavailable},
 		},
@@ -125,6 +129,26 @@ func table(o Options, ending context.Context, metrics http.Handler) []route {
 			does: "send messages back to where they died, expired or were moved from", more: clearing,
 			handler: queueClear(o.RequestTimeout, ending, false, retry(b)), body: Clearing{}, answers: progress, partly: true,
 			fails: []int{http.StatusNotFound, http.StatusInsufficientStorage, http.StatusServiceUnavailable},
+		},
+		{
+			method: "GET", path: "/api/v1/queues/{queue}/scheduled", busy: true, id: "listScheduled",
+			does:    "messages that wait for their time: sent for later, or failed and to be tried later",
+			more:    "It only looks. With a filter a page may be short, or empty, and there is more all the same: next tells.",
+			query:   pages,
+			handler: few(scheduledList(b, o.RequestTimeout, ending)),
+			answers: []reply{{http.StatusOK, "a page, in the order in which they are due", jsonOf(MessagePage{})}},
+			fails:   []int{http.StatusNotFound},
+		},
+		{
+			method: "POST", path: "/api/v1/queues/{queue}/scheduled/cancel", id: "cancelScheduled", does: "delete messages that wait for their time", more: interrupted,
+			handler: queueReschedule(o.RequestTimeout, ending, b.CancelScheduled), body: Rescheduling{}, answers: progress, partly: true,
+			fails: []int{http.StatusNotFound, http.StatusServiceUnavailable},
+		},
+		{
+			method: "POST", path: "/api/v1/queues/{queue}/scheduled/deliver", id: "deliverScheduled",
+			does: "have messages that wait for their time be due now", more: "Each comes to its place by priority and number. " + interrupted,
+			handler: queueReschedule(o.RequestTimeout, ending, b.DeliverScheduled), body: Rescheduling{}, answers: progress, partly: true,
+			fails: []int{http.StatusNotFound, http.StatusServiceUnavailable},
 		},
 		{
 			method: "POST", path: "/api/v1/queues/{queue}/pause", id: "pauseQueue", does: "give nothing to consumers, until resume; also after a restart",

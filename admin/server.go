@@ -39,6 +39,10 @@ type Broker interface {
 	PurgeSome(ctx context.Context, address, queue string, sel engine.Selection, report func(engine.Progress)) (engine.Progress, error)
 	Move(ctx context.Context, address, queue, to string, sel engine.Selection, report func(engine.Progress)) (engine.Progress, error)
 	Retry(ctx context.Context, address, queue string, sel engine.Selection, report func(engine.Progress)) (engine.Progress, error)
+	Scheduled(ctx context.Context, address, queue string, after engine.Slot, sel engine.Selection, see func(*engine.Scheduled) bool) (
+		looked int, to engine.Slot, more bool, err error)
+	CancelScheduled(ctx context.Context, address, queue string, sel engine.Selection, report func(engine.Progress)) (engine.Progress, error)
+	DeliverScheduled(ctx context.Context, address, queue string, sel engine.Selection, report func(engine.Progress)) (engine.Progress, error)
 	Sync() error
 }
 

@@ -89,6 +89,54 @@ func TestDeadLetterCommands(t *testing.T) {
 	}
 }
 
+// TestScheduledCommands looks at what was sent for later and what has failed, cancels some of it, and has some be due.
+func TestScheduledCommands(t *testing.T) {
+	p := broker(t, "--set", "address-settings[#].redelivery-delay=1h")
+	at, url := "http://"+p.http, "amqp://"+p.amqp
+	run := func(args ...string) result {
+		return leto(t, append(append([]string{"queue", "scheduled"}, args...), "--admin-url", at)...)
+	}
+	for _, n := range []string{"3", "1", "2"} {
+		leto(t, "send", "later", "body "+n, "--property", "n:int="+n, "--delay", n+"h", "--url", url).want(t, exitDone, "")
+	}
+	leto(t, "send", "later", "tried", "--url", url).want(t, exitDone, "")
+	leto(t, "receive", "later", "--count", "1", "--ack", "modify", "--timeout", "10s", "--url", url).want(t, exitDone, "")
+
+	r := run("ls", "later")
+	at1, at2, at3 := strings.Index(r.out, "body 1"), strings.Index(r.out, "body 2"), strings.Index(r.out, "body 3")
+	if r.code != exitDone || at1 < 0 || at2 < at1 || at3 < at2 || strings.Count(r.out, ", due at 20") != 4 || strings.Count(r.out, ", 1 failed attempts") != 1 {
+		t.Errorf("ls: %d %s%s", r.code, r.out, r.errOut)
+	}
+	if r := run("ls", "later", "--filter", "n > 1", "--count", "1", "--json"); !strings.Contains(r.out, `"due_at":"20`) || !strings.Contains(r.out, `"body":"body 2"`) || strings.Count(r.out, "\n") != 1 {
+		t.Errorf("ls --json: %s%s", r.out, r.errOut)
+	}
+	run("cancel", "later").want(t, exitUsage, "delete 4 messages that wait for their time in later? Nobody is here to be asked: say --yes")
+	run("deliver", "later", "--number", "7").want(t, exitUsage, "have message 7 be due now")
+	for _, args := range [][]string{{"cancel", "later", "--filter", ""}, {"cancel", "later", "--count", "0"}, {"deliver", "later", "--number", "0"}, {"cancel", ""}} {
+		if r := run(append(args, "--yes")...); r.code != exitUsage {
+			t.Errorf("%q: %d %s%s", args, r.code, r.out, r.errOut)
+		}
+	}
+	run("cancel", "nowhere", "--yes").want(t, exitNotFound, "not found")
+	for _, c := range []struct{ args, told string }{
+		{"cancel later --filter n=2", "1 cancelled\n"},
+		{"deliver later --filter n=3", "1 made due\n"},
+		{"cancel later --count 1", "1 cancelled\n"}, // the first that is due: an hour from now
+		{"deliver later", "1 made due\n"},
+		{"deliver later", "0 made due\n"},
+	} {
+		if r := run(append(strings.Fields(c.args), "--yes")...); r.code != exitDone || r.out != c.told {
+			t.Errorf("%s: %d %q %q", c.args, r.code, r.out, r.errOut)
+		}
+	}
+	if r := leto(t, "receive", "later", "--count", "2", "--timeout", "10s", "--url", url); r.out != "body 3\ntried\n" {
+		t.Errorf("receive: %d %q %q", r.code, r.out, r.errOut)
+	}
+	if r := run("ls", "later"); r.code != exitDone || r.out != "" {
+		t.Errorf("ls: %d %q %q", r.code, r.out, r.errOut)
+	}
+}
+
 // TestCommandsThatDestroyAsk: without --yes, where nobody can be asked, nothing is done; nor is it with a name or a
 // filter that a script has failed to fill in.
 func TestCommandsThatDestroyAsk(t *testing.T) {
@@ -97,6 +145,7 @@ func TestCommandsThatDestroyAsk(t *testing.T) {
 	leto(t, "send", "q", "hello", "--count", "3", p.url()).want(t, exitDone, "")
 	for _, args := range []string{
 		"queue rm q", "queue rm q --if-empty", "queue purge q", "queue purge q --count 1", "queue move q r", "queue retry q", "address rm q",
+		"queue scheduled cancel q", "queue scheduled deliver q",
 	} {
 		leto(t, strings.Fields(args)...).want(t, exitUsage, "say --yes")
 	}

@@ -16,14 +16,20 @@ import (
 // pageSize is how many messages are asked for at once.
 const pageSize = 200
 
-// peekQueue shows messages, all unless a count is given, with --json one object a line.
-func peekQueue(c *cli.Context) error {
+// peekQueue shows messages that wait in a queue to be delivered.
+func peekQueue(c *cli.Context) error { return peek(c, "messages") }
+
+// peekScheduled shows messages that wait for their time.
+func peekScheduled(c *cli.Context) error { return peek(c, "scheduled") }
+
+// peek shows messages of a queue, all unless a count is given, with --json one object a line.
+func peek(c *cli.Context, list string) error {
 	name, err := oneArg(c, "QUEUE")
 	if err != nil {
 		return err
 	}
 	if c.IsSet("count") && c.Int("count") < 1 {
-		return usageError("peek: --count must be 1 or more")
+		return usageError("%s: --count must be 1 or more", c.Command.Name)
 	}
 	query := url.Values{"body_bytes": {strconv.Itoa(c.Int("body-bytes"))}}
 	if filter := c.String("filter"); filter != "" {
@@ -37,7 +43,7 @@ func peekQueue(c *cli.Context) error {
 		}
 		query.Set("count", strconv.Itoa(n))
 		var page admin.MessagePage
-		if err := adminGet(c.Context, c.String("admin-url"), queuePath(name)+"/messages?"+query.Encode(), &page); err != nil {
+		if err := adminGet(c.Context, c.String("admin-url"), queuePath(name)+"/"+list+"?"+query.Encode(), &page); err != nil {
 			return err
 		}
 		for _, m := range page.Messages {
@@ -64,6 +70,9 @@ const peekTime = "2006-01-02T15:04:05.000Z07:00"
 // printPeeked writes what an operator asks first, a line, and the body.
 func printPeeked(c *cli.Context, m admin.Message) error {
 	head := fmt.Sprintf("#%d, %d bytes, priority %d", m.Number, m.Size, m.Priority)
+	if m.DueAt != nil {
+		head += ", due at " + m.DueAt.Format(peekTime)
+	}
 	if m.DeliveryCount > 0 {
 		head += fmt.Sprintf(", %d failed attempts", m.DeliveryCount)
 	}

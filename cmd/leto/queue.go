@@ -76,6 +76,7 @@ func queueCommand() *cli.Command {
 				Flags:  append(selectionFlags(), adminURLFlag(), jsonFlag(), yesFlag()),
 				Action: retryMessages,
 			},
+			scheduledCommand(),
 			{
 				Name:        "pause",
 				Usage:       "have a queue give nothing to consumers",
@@ -96,10 +97,8 @@ func queueCommand() *cli.Command {
 				Usage:       "show messages that wait in a queue, and why they died, without taking them",
 				ArgsUsage:   "QUEUE",
 				Description: "Unlike `leto browse` it needs no AMQP, and takes a filter.",
-				Flags: append(selectionFlags(), adminURLFlag(), jsonFlag(), &cli.IntFlag{
-					Name: "body-bytes", Value: 4 << 10, Usage: "show `N` bytes of a body at most",
-				}),
-				Action: peekQueue,
+				Flags:       append(selectionFlags(), adminURLFlag(), jsonFlag(), bodyBytesFlag()),
+				Action:      peekQueue,
 			},
 		},
 	}
@@ -248,6 +247,10 @@ func retryMessages(c *cli.Context) error {
 	return clearQueue(c, "retry", "send %s of %s back to where they came from", "sent back")
 }
 
+func bodyBytesFlag() cli.Flag {
+	return &cli.IntFlag{Name: "body-bytes", Value: 4 << 10, Usage: "show `N` bytes of a body at most"}
+}
+
 func selectionFlags() []cli.Flag {
 	return []cli.Flag{
 		&cli.StringFlag{Name: "filter", Usage: "only those that `SELECTOR` selects, such as \"amount > 10 AND m.x-opt-death-reason LIKE '%timeout%'\""},
@@ -255,16 +258,16 @@ func selectionFlags() []cli.Flag {
 	}
 }
 
-// selection returns what the flags say, and in words what of a queue's messages that is.
-func selection(c *cli.Context, q admin.Queue) (body admin.Clearing, words string, err error) {
+// selection returns what the flags say, and in words what of so many messages that is.
+func selection(c *cli.Context, messages int) (body admin.Clearing, words string, err error) {
 	if c.IsSet("count") && c.Int("count") < 1 {
 		return body, "", usageError("%s: --count must be 1 or more", c.Command.Name)
 	}
-	words = fmt.Sprintf("%d messages", q.Messages)
+	words = fmt.Sprintf("%d messages", messages)
 	if c.IsSet("count") {
 		body.Count = new(c.Int("count"))
-		if *body.Count < q.Messages {
-			words = fmt.Sprintf("%d of %d messages", *body.Count, q.Messages)
+		if *body.Count < messages {
+			words = fmt.Sprintf("%d of %d messages", *body.Count, messages)
 		}
 	}
 	if c.IsSet("filter") {
@@ -283,7 +286,7 @@ func clearQueue(c *cli.Context, command, question, done string) error {
 	if err != nil {
 		return err
 	}
-	body, words, err := selection(c, q)
+	body, words, err := selection(c, q.Messages)
 	if err != nil {
 		return err
 	}
@@ -302,7 +305,7 @@ func moveMessages(c *cli.Context) error {
 	if err := adminGet(c.Context, c.String("admin-url"), queuePath(name), &q); err != nil {
 		return err
 	}
-	body, words, err := selection(c, q)
+	body, words, err := selection(c, q.Messages)
 	if err != nil {
 		return err
 	}
