@@ -23,6 +23,7 @@ type waiting struct {
 	n       int
 	durable bool
 	failed  bool          // they have been delivered once, and are to be tried again; otherwise they were sent for later
+	formula bool          // how long those that failed wait is said by redelivery-delay, not by the consumer
 	atOnce  bool          // all are due at the same moment
 	spread  time.Duration // else: from when the first is due to when the last is
 	lead    time.Duration // until the first is due
@@ -30,12 +31,19 @@ type waiting struct {
 	late    time.Duration // of a share of them, when they are spread
 	share   float64
 
-	first int64 // when the first is due, unix milliseconds
+	first int64   // when the first is due, unix milliseconds
+	dues  []int64 // with formula, when each is at the earliest
 }
 
 func (w *waiting) due(i int) int64 {
+	if w.dues != nil {
+		return w.dues[i]
+	}
 	return w.first + int64(i)*w.spread.Milliseconds()/int64(w.n)
 }
+
+// delay is the redelivery-delay: the first is due when all have failed and the time until then is over.
+func (w *waiting) delay() time.Duration { return w.lead + w.spread }
 
 // message is one of them: its number is in its body.
 func (w *waiting) message(i int) []byte {
@@ -53,6 +61,9 @@ func number(message []byte) int { return int(binary.BigEndian.Uint32(message[len
 
 // fail has each message wait for its time, as a consumer says that takes it and fails.
 func (w *waiting) fail(broker string) error {
+	if w.formula {
+		return w.failSteadily(broker)
+	}
 	came := 0
 	return eat(broker, "fails", "later", 2000, func(out []byte, delivery uint32, message []byte) ([]byte, bool) {
 		came++
@@ -61,6 +72,24 @@ func (w *waiting) fail(broker string) error {
 		return append(out, wire.NewFrame(0, 0, wire.Described(wire.CodeDisposition,
 			wire.List(wire.Bool(true), wire.Uint(delivery), wire.Null(), wire.Bool(true), state)), nil)...), came == w.n
 	})
+}
+
+// failSteadily has messages fail one after the other, so that they are due one after the other.
+func (w *waiting) failSteadily(broker string) error {
+	begun := time.Now()
+	dues := make([]int64, w.n)
+	state := wire.Described(wire.CodeModified, wire.List(wire.Bool(true)))
+	came := 0
+	// Few are ahead of the consumer: an outcome isn't written before all have been looked at that have arrived.
+	err := eat(broker, "fails", "later", 100, func(out []byte, delivery uint32, message []byte) ([]byte, bool) {
+		time.Sleep(time.Until(begun.Add(time.Duration(came) * w.spread / time.Duration(w.n))))
+		dues[number(message)] = time.Now().Add(w.delay()).UnixMilli()
+		came++
+		return append(out, wire.NewFrame(0, 0, wire.Described(wire.CodeDisposition,
+			wire.List(wire.Bool(true), wire.Uint(delivery), wire.Null(), wire.Bool(true), state)), nil)...), came == w.n
+	})
+	w.dues, w.first = dues, slices.Min(dues)
+	return err
 }
 
 // arrivals is what came when.
@@ -140,6 +169,7 @@ func TestWaiting(t *testing.T) {
 	all := []*waiting{
 		{durable: true, restart: true},
 		{durable: true, restart: true, failed: true, atOnce: true},
+		{durable: true, restart: true, failed: true, formula: true},
 		{},
 		{failed: true, atOnce: true},
 	}
@@ -150,6 +180,9 @@ func TestWaiting(t *testing.T) {
 			t.Fatalf("LETO_WAITING=%s is no number", text)
 		}
 		for _, w := range all {
+			if w.formula {
+				continue
+			}
 			other := *w
 			other.atOnce = !w.atOnce
 			all = append(all, &other)
@@ -159,13 +192,18 @@ func TestWaiting(t *testing.T) {
 		w.n, w.lead = n, 7*time.Second       // beyond the time for which they would wait in memory
 		w.late, w.share = 5*time.Second, 0.5 // beside other tests
 		if text != "" {
-			w.lead += time.Duration(n) * 60 * time.Microsecond
+			if !w.formula { // it has the time in which they fail
+				w.lead += time.Duration(n) * 60 * time.Microsecond
+			}
 			w.late, w.share = 100*time.Millisecond, 0.99
 		}
 		if !w.atOnce {
 			w.spread = time.Duration(n) * 60 * time.Microsecond
 		}
 		name := fmt.Sprintf("durable=%v,failed=%v,once=%v", w.durable, w.failed, w.atOnce)
+		if w.formula {
+			name += ",formula"
+		}
 		t.Run(name, func(t *testing.T) {
 			if text == "" {
 				t.Parallel()
@@ -177,7 +215,11 @@ func TestWaiting(t *testing.T) {
 
 func (w *waiting) run(t *testing.T) {
 	data := filepath.Join(t.TempDir(), "data")
-	b, err := harness.Begin(data, "--log-level", "warn")
+	args := []string{"--log-level", "warn"}
+	if w.formula {
+		args = append(args, "--set", fmt.Sprint("address-settings[later].redelivery-delay=", w.delay()))
+	}
+	b, err := harness.Begin(data, args...)
 	if err == nil {
 		err = b.Ready()
 	}
@@ -198,8 +240,8 @@ func (w *waiting) run(t *testing.T) {
 		}
 	}
 	placed := time.Since(begun)
-	if placed > w.lead-time.Second {
-		t.Fatalf("fed in %v, all wait after %v: the first is due after %v", fed, placed, w.lead)
+	if until := time.Until(time.UnixMilli(w.first)); until < time.Second {
+		t.Fatalf("fed in %v, all wait after %v: the first is due %v later", fed, placed, until)
 	}
 	most := peak()
 	time.Sleep(time.Until(time.UnixMilli(w.first).Add(-w.lead / 10)))
