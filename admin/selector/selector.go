@@ -152,62 +152,12 @@ func relate(a, b any) (order int, ordered, known bool) {
 
 // like matches a pattern in which % is any characters and _ is one, unless it stands behind the escape.
 func like(a node, pattern string, escape rune) condition {
-	parts := likeParts(pattern, escape)
+	p := readPattern(pattern, escape)
 	return func(of Lookup) truth {
 		text, ok := a.value(of).(string)
 		if !ok {
 			return unknown
 		}
-		return truthOf(matchLike(parts, []rune(text)))
+		return truthOf(p.match(text))
 	}
-}
-
-// What a part of a pattern stands for, where it isn't a character.
-const (
-	anyOne  rune = -1
-	anyMany rune = -2
-)
-
-func likeParts(pattern string, escape rune) []rune {
-	var parts []rune
-	escaped := false
-	for _, r := range pattern {
-		switch {
-		case escaped:
-			escaped = false
-		case escape != 0 && r == escape:
-			escaped = true
-			continue
-		case r == '%':
-			r = anyMany
-		case r == '_':
-			r = anyOne
-		}
-		parts = append(parts, r)
-	}
-	return parts
-}
-
-// matchLike goes back to the last % only after a failure, which is enough.
-func matchLike(parts, text []rune) bool {
-	p, t, many, mark := 0, 0, -1, 0
-	for t < len(text) {
-		switch {
-		case p < len(parts) && parts[p] == anyMany:
-			many, mark = p, t
-			p++
-		case p < len(parts) && (parts[p] == anyOne || parts[p] == text[t]):
-			p++
-			t++
-		case many >= 0:
-			mark++
-			p, t = many+1, mark
-		default:
-			return false
-		}
-	}
-	for p < len(parts) && parts[p] == anyMany {
-		p++
-	}
-	return p == len(parts)
 }

@@ -1,8 +1,11 @@
 package selector
 
 import (
+	"math/rand/v2"
+	"runtime"
 	"strings"
 	"testing"
+	"time"
 )
 
 var values = map[string]any{
@@ -53,6 +56,68 @@ func TestParseRefuses(t *testing.T) {
 	} {
 		if _, err := Parse(text); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%.40s: %v, want %q", text, err, want)
+		}
+	}
+}
+
+// matchSlowly is what LIKE says, by its definition.
+func matchSlowly(pattern, text []rune) bool {
+	switch {
+	case len(pattern) == 0:
+		return len(text) == 0
+	case pattern[0] == '%':
+		return matchSlowly(pattern[1:], text) || len(text) > 0 && matchSlowly(pattern, text[1:])
+	}
+	return len(text) > 0 && (pattern[0] == '_' || pattern[0] == text[0]) && matchSlowly(pattern[1:], text[1:])
+}
+
+func TestPatterns(t *testing.T) {
+	random := rand.New(rand.NewPCG(1, 2))
+	some := func(from string, most int) []rune {
+		all := []rune(from)
+		out := make([]rune, random.IntN(most+1))
+		for i := range out {
+			out[i] = all[random.IntN(len(all))]
+		}
+		return out
+	}
+	matched := 0
+	for range 20_000 {
+		pattern, text := some("aaäb%_", 7), some("aaäb", 8)
+		want := matchSlowly(pattern, text)
+		if got := readPattern(string(pattern), 0).match(string(text)); got != want {
+			t.Fatalf("%q LIKE %q: %v", string(text), string(pattern), got)
+		}
+		if want {
+			matched++
+		}
+	}
+	if matched < 1000 {
+		t.Errorf("only %d match", matched)
+	}
+}
+
+// A pattern that is made to go back and forth over a long text takes no time, and no memory, to speak of.
+func TestCase224_HostilePatterns(t *testing.T) {
+	long := strings.Repeat("a", 16<<20)
+	for _, pattern := range []string{"%a%a%a%a%a%b", "%" + strings.Repeat("a", 2000) + "b%", strings.Repeat("%a", 1000) + "%b", "%_a%_b", "%" + strings.Repeat("a", 2000) + "b"} {
+		s, err := Parse("x LIKE '" + pattern + "'")
+		if err != nil {
+			t.Fatal(err)
+		}
+		var before, after runtime.MemStats
+		runtime.ReadMemStats(&before)
+		begun := time.Now()
+		if s.Match(func(string) any { return long }) {
+			t.Errorf("%.20s matches", pattern)
+		}
+		took := time.Since(begun)
+		runtime.ReadMemStats(&after)
+		if took > 5*time.Second { // what goes back takes minutes
+			t.Errorf("%.20s takes %v", pattern, took)
+		}
+		if made := after.TotalAlloc - before.TotalAlloc; made > 1<<20 {
+			t.Errorf("%.20s allocates %d bytes", pattern, made)
 		}
 	}
 }
