@@ -98,6 +98,7 @@ func wantAllocs(t *testing.T, what string, want float64, f func()) {
 	}
 }
 
+// Case 262.
 func TestAllocsTransferIn(t *testing.T) {
 	s := newSteady(t)
 	settled := transferFrame(0, true)
@@ -121,6 +122,7 @@ func TestAllocsTransferIn(t *testing.T) {
 	})
 }
 
+// Case 262.
 func TestAllocsTransferOut(t *testing.T) {
 	s := newSteady(t)
 	body := make([]byte, 200)

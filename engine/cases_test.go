@@ -5,6 +5,7 @@ import (
 	"math"
 	"slices"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -48,6 +49,38 @@ func TestCase124_ConcurrentFirstUse(t *testing.T) {
 			t.Errorf("%s: queues %q, want one", address, queues)
 		}
 		b.Close()
+	}
+}
+
+// An operator's declarations and the first links come at the same time: all succeed, and one of the declarations has made it.
+func TestCase247_DeclaredByManyAtOnce(t *testing.T) {
+	b, err := engine.New(engine.Options{}, memory.New())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer b.Close()
+	var at sync.WaitGroup
+	var made atomic.Int32
+	for i := range 50 {
+		at.Go(func() {
+			if i%2 == 0 {
+				if _, err := b.Consumer(engine.ConsumerSpec{Address: "q"}, &sharedSink{}); err != nil {
+					t.Errorf("consumer: %v", err)
+				}
+				return
+			}
+			did, err := b.Create(engine.QueueSpec{Address: "q", Routing: engine.Anycast})
+			if err != nil {
+				t.Errorf("create: %v", err)
+			}
+			if did {
+				made.Add(1)
+			}
+		})
+	}
+	at.Wait()
+	if all := b.Queues(); len(all) != 1 || all[0].Name != "q" || all[0].Consumers != 25 || made.Load() > 1 {
+		t.Errorf("queues %+v, made by %d", all, made.Load())
 	}
 }
 

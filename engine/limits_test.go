@@ -35,7 +35,7 @@ func TestQueueLimit(t *testing.T) {
 	})
 }
 
-// A publish that doesn't fit is rejected, and says which queue and why.
+// A publish that doesn't fit is rejected, and says which queue and why. Case 160: no time passes between room and relief.
 func TestCase202_MemoryLimitRejectsWithReason(t *testing.T) {
 	inWorld(t, engine.Options{Limits: engine.Limits{MemoryBytes: 100_000}}, func(t *testing.T, w *world) {
 		const durable = false

@@ -262,6 +262,28 @@ func TestFailedLoadIsTriedAgain(t *testing.T) {
 	})
 }
 
+// What reads an old backlog, however slowly, is in no producer's way: not on other queues, and not on its own.
+func TestCase263_PublishedWhileABacklogIsRead(t *testing.T) {
+	store := &slowStore{}
+	inWorldOn(t, tiny, store, func(t *testing.T, w *world) {
+		old := w.producer("old")
+		old.fill(2000, always(4))
+		c := w.consumer("old")
+		resume := store.hold()
+		c.credit(1000)
+		synctest.Wait()
+		if store.loads.Load() == 0 {
+			t.Fatal("the backlog isn't read")
+		}
+		w.producer("new").send(true, "a", "b")
+		old.send(true, "behind")
+		fresh := w.consumer("new")
+		expect(t, "of another queue", fresh.take(2), "a", "b")
+		fresh.settle(accepted, fresh.got...)
+		resume()
+	})
+}
+
 // Queues that can't be read don't keep others from being loaded, however many they are, and are told of once a second.
 func TestFailedLoadsLeaveOthersAlone(t *testing.T) {
 	store := &slowStore{}

@@ -6,7 +6,7 @@ import (
 	"github.com/letomq/leto/codec"
 )
 
-// TestFilters: a filter that would leave messages out is refused, in whatever form clients send
+// TestFilters, cases 217, 218 and 220: a filter that would leave messages out is refused, in whatever form clients send
 // it; others are not echoed, which says that they aren't applied.
 func TestFilters(t *testing.T) {
 	const selector, noLocal codec.Symbol = "apache.org:selector-filter:string", "apache.org:no-local-filter:list"

@@ -423,6 +423,52 @@ func TestCase161_CreditUnderMemoryPressure(t *testing.T) {
 	c.close()
 }
 
+// Producers of a queue and of the anonymous relay wait for memory alike, and all go on.
+func TestCase158_AllProducersWaitAndGoOn(t *testing.T) {
+	r := start(t, func(c *Config, _ *ListenerOptions, o *engineOptions) {
+		c.LinkCredit = 20
+		o.Limits.MemoryBytes = 100 << 10
+	})
+	c := r.dial("c", nil)
+	s := c.session()
+	named, relay := c.sender(s, "named", "q"), c.sender(s, "relay", "")
+	small := volatile("x")
+	big := volatile(string(make([]byte, 2<<10)))
+	for name, e := range map[string]*end{"named": named, "relay": relay} {
+		if e.Link.Credit() == 0 {
+			t.Fatalf("%s: no credit at first", name)
+		}
+	}
+	volatileTo := func(body []byte) []byte {
+		h := codec.Header{Durable: codec.Some(false)}
+		out := h.Append(nil)
+		out = append(out, properties(codec.Properties{To: codec.Some("q")})...)
+		return codec.AppendData(out, body)
+	}
+	for sent := 0; named.Link.Credit() > 0 || relay.Link.Credit() > 0; sent++ {
+		if sent > 200 {
+			t.Fatal("credit never ends")
+		}
+		if named.Link.Credit() > 0 {
+			c.send(named, big, false)
+		}
+		if relay.Link.Credit() > 0 {
+			c.send(relay, volatileTo(make([]byte, 2<<10)), false)
+		}
+		c.until("outcomes", func() bool { return int(named.sent) == len(named.outcomes) && int(relay.sent) == len(relay.outcomes) })
+	}
+	if !r.broker.Pressure() {
+		t.Fatal("no pressure")
+	}
+	in := c.receiver(s, "in", "q", 100)
+	c.until("credit again", func() bool { return named.Link.Credit() > 10 && relay.Link.Credit() > 10 })
+	before := in.received
+	c.sendOne(named, small)
+	c.sendOne(relay, volatileTo([]byte("x")))
+	c.until("both arrive", func() bool { return in.received >= before+2 })
+	c.close()
+}
+
 // sendOne sends one message and waits for its acceptance.
 func (c *client) sendOne(e *end, message []byte) {
 	c.t.Helper()

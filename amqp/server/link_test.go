@@ -694,7 +694,7 @@ func TestRefusalMatrix(t *testing.T) {
 	}{
 		"unknown, in":        {in("closed.x", nil), notFound},
 		"unknown, out":       {out("closed.x", nil), notFound},
-		"reserved, in":       {in("$cbs", nil), notFound},
+		"reserved, in":       {in("$cbs", nil), notFound}, // case 77
 		"reserved, out":      {out("$cbs", nil), notFound},
 		"name, in":           {in("a\nb", nil), invalidField},
 		"name, out":          {out("a\nb", nil), invalidField},

@@ -1,6 +1,8 @@
 package server
 
 import (
+	"fmt"
+	"strings"
 	"testing"
 
 	"github.com/letomq/leto/amqp"
@@ -119,4 +121,87 @@ func known(ok func(user, password string) bool) func(user, password string) amqp
 		}
 		return amqp.Refused
 	}
+}
+
+// A mechanism is offered when it can lead somewhere; where none can, and for one that isn't offered, the peer is told and let go.
+func TestCase070_OnlyWhatCanBeUsed(t *testing.T) {
+	users := known(func(string, string) bool { return false })
+	for name, c := range map[string]struct {
+		anonymous bool
+		verify    func(user, password string) amqp.Verdict
+		offered   string
+		other     codec.Symbol
+	}{
+		"nobody is known": {true, nil, "[ANONYMOUS]", "PLAIN"},
+		"users only":      {false, users, "[PLAIN]", "ANONYMOUS"},
+		"both":            {true, users, "[PLAIN ANONYMOUS]", "EXTERNAL"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			r := start(t, func(_ *Config, o *ListenerOptions, _ *engineOptions) {
+				o.AllowAnonymous, o.RequireSASL, o.Verify = c.anonymous, true, c.verify
+			})
+			p := r.connect()
+			if got := fmt.Sprint(p.mechanisms()); got != c.offered {
+				t.Errorf("offered are %s, want %s", got, c.offered)
+			}
+			p.sasl(&codec.SASLInit{Mechanism: c.other, InitialResponse: []byte("\x00u\x00p"), HasResponse: true})
+			if o, _ := strict[codec.SASLOutcome](p); o.Code != codec.SASLCodeAuth {
+				t.Errorf("outcome is %d", o.Code)
+			}
+			p.eof()
+		})
+	}
+	r := start(t, func(_ *Config, o *ListenerOptions, _ *engineOptions) { o.AllowAnonymous = false })
+	for _, header := range []codec.ProtocolHeader{codec.HeaderSASL, codec.HeaderAMQP} {
+		p := r.connect()
+		p.write(header[:])
+		p.header()
+		p.eof()
+		if len(p.aside) > 0 {
+			t.Errorf("a listener that lets nobody in says %s", p.aside[0])
+		}
+	}
+}
+
+// Clients take the first mechanism that they know, and some parse nothing but an array [5.3.3.1], or no more than 16. Case 284.
+func TestCase071_BestFirstInAnArray(t *testing.T) {
+	for _, anonymous := range []bool{false, true} {
+		r := start(t, func(_ *Config, o *ListenerOptions, _ *engineOptions) {
+			o.AllowAnonymous, o.RequireSASL, o.Verify = anonymous, true, known(func(string, string) bool { return false })
+		})
+		p := r.connect()
+		p.write(codec.HeaderSASL[:])
+		p.header()
+		f := p.frame()
+		v, _, err := codec.ReadValue(f.body)
+		if err != nil {
+			t.Fatal(err)
+		}
+		list, ok := v.(codec.Described).Value.(codec.List)
+		if !ok || len(list) != 1 {
+			t.Fatalf("mechanisms are %s", f)
+		}
+		array, ok := list[0].(codec.Array)
+		if !ok || len(array.Elements) == 0 || len(array.Elements) > 16 || array.Elements[0] != codec.Symbol("PLAIN") {
+			t.Errorf("mechanisms are %#v, want an array that PLAIN is the first of", list[0])
+		}
+	}
+}
+
+// Tokens take the place of passwords: 7 KiB go through, and what no token needs is refused before it has come.
+func TestCase073_LongResponses(t *testing.T) {
+	token := strings.Repeat("t", 7<<10)
+	r := start(t, func(_ *Config, o *ListenerOptions, _ *engineOptions) {
+		o.AllowAnonymous, o.RequireSASL = false, true
+		o.Verify = known(func(user, password string) bool { return user == "u" && password == token })
+	})
+	p := r.connect()
+	p.login("u", token)
+	p.socket.Close()
+	p = r.connect()
+	p.mechanisms()
+	long := rawFrame(codec.FrameSASL, 0, (&codec.SASLInit{Mechanism: "PLAIN", InitialResponse: make([]byte, 32<<10), HasResponse: true}).Append(nil))
+	p.write(long[:64])
+	p.eof()
+	r.idle()
 }

@@ -59,7 +59,7 @@ func TestCase170_LinksInterleave(t *testing.T) {
 	unchanged(t, in[1], p.receive())
 }
 
-func TestCase171_BrokerInterleavesLinks(t *testing.T) {
+func TestCase170_BrokerInterleavesLinks(t *testing.T) {
 	r := start(t, nil)
 	r.load("a", 3, 200<<10)
 	r.load("b", 3, 200<<10)

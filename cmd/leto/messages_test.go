@@ -1,6 +1,7 @@
 package main
 
 import (
+	"encoding/base64"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -272,6 +273,33 @@ func TestKnownUsersOnly(t *testing.T) {
 	}
 	if code, _ := p.get(t, "/readyz"); code != 200 {
 		t.Errorf("readyz: %d", code)
+	}
+}
+
+// What users write to prove who they are, and what is kept of it, shows nowhere.
+func TestCase256_NothingSecretIsShown(t *testing.T) {
+	const password, wrong = "correct-horse", "battery-staple"
+	kept := hash(t, password)
+	p := broker(t, "--log-level", "debug", "--set", "auth.users-file="+usersFile(t, "ann:"+kept+"\n"))
+	as := func(password string) string { return "--url=amqp://ann:" + password + "@" + p.amqp }
+	leto(t, "send", "q", "x", as(password)).want(t, exitDone, "")
+	shown := leto(t, "send", "q", "x", as(wrong)).errOut
+	login := "Basic " + base64.StdEncoding.EncodeToString([]byte("ann:"+password))
+	for _, path := range []string{"/metrics", "/readyz", "/api/v1/queues", "/api/v1/queues/q", "/api/v1/addresses", "/api/v1/addresses/q", "/api/v1/openapi.json"} {
+		_, body := p.get(t, path, "Authorization", login)
+		shown += body
+	}
+	p.get(t, "/metrics", "Authorization", "Basic "+base64.StdEncoding.EncodeToString([]byte("ann:"+wrong)))
+	p.hangUp(t, "")
+	p.stop(t)
+	shown += p.text()
+	if !strings.Contains(shown, "ann") {
+		t.Error("the log doesn't say whose login it was: this test looks at nothing")
+	}
+	for what, secret := range map[string]string{"password": password, "wrong password": wrong, "hash": kept, "login": login} {
+		if strings.Contains(shown, secret) {
+			t.Errorf("the %s is shown", what)
+		}
 	}
 }
 

@@ -55,6 +55,7 @@ func TestExpiryHeapForgetsWhatHasLeft(t *testing.T) {
 	}
 }
 
+// Case 101: what a consumer can't have isn't looked at again and again, whatever it is that keeps it from it.
 func TestBarredEntriesAreSearchedOnce(t *testing.T) {
 	var q Queue
 	c, other := q.Attach(Take, nil), q.Attach(Take, nil)

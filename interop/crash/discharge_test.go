@@ -117,7 +117,7 @@ func (c *bookChain) run(clients ...func(b *broker, rng *rand.Rand) error) {
 	c.t.Logf("%d kills: %v", rounds, &c.books.figures)
 }
 
-// TestKilledWhileTransactionsEnd: SIGKILL while transactions that post to queues and retire from others are committed,
+// TestKilledWhileTransactionsEnd, case 235: SIGKILL while transactions that post to queues and retire from others are committed,
 // rolled back, and lost with their connection. Each holds as a whole or not at all, as far as it was answered as the
 // answer said, and each message is in one place.
 func TestKilledWhileTransactionsEnd(t *testing.T) {

@@ -18,7 +18,7 @@ import (
 // spaceEnv is set for the process that has its mounts for itself: the folder where the file system goes.
 const spaceEnv = "LETO_FAULTS_SPACE"
 
-// TestSpaceRunsOut fills a file system: with messages, and then to the last byte with something else. Publishes are
+// TestSpaceRunsOut, cases 158 and 160, fills a file system: with messages, and then to the last byte with something else. Publishes are
 // refused, settlements go on, a start is refused before it could harm, and the broker takes messages again by itself when there is space.
 func TestSpaceRunsOut(t *testing.T) {
 	folder := os.Getenv(spaceEnv)

@@ -171,7 +171,7 @@ func TestFrameSizes(t *testing.T) {
 	}
 }
 
-// TestBegunFrames: as many connections as there may be, each with most of a frame, whose end never comes.
+// TestBegunFrames, case 74: as many connections as there may be, each with most of a frame, whose end never comes.
 func TestBegunFrames(t *testing.T) {
 	for _, s := range []struct {
 		name        string

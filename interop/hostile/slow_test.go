@@ -60,7 +60,7 @@ func TestSlowBytes(t *testing.T) {
 	}})
 }
 
-// TestHalfOpen: as many connections as there may be that say nothing, or never get to open. Others get in all the same.
+// TestHalfOpen, case 74: as many connections as there may be that say nothing, or never get to open. Others get in all the same.
 func TestHalfOpen(t *testing.T) {
 	for _, s := range []struct {
 		name string
