@@ -103,13 +103,14 @@ fuzz: ## every fuzz target for FUZZTIME (60s)
 	done
 
 .PHONY: soak
-soak: ## what takes long: kills (LETO_CRASH_ROUNDS, 1000; of transactions and failures LETO_BOOK_ROUNDS, 200), scripts against the model (LETO_MODEL_SCRIPTS, 20000), power failures (as root; LETO_POWERLOSS_ROUNDS, 100), churn (LETO_CHURN, 10m), hostile peers
+soak: ## what takes long: kills (LETO_CRASH_ROUNDS, 1000; of transactions and failures LETO_BOOK_ROUNDS, 200), scripts against the model (LETO_MODEL_SCRIPTS, 20000), power failures (as root; LETO_POWERLOSS_ROUNDS, 100), churn (LETO_CHURN, 10m), hostile peers, crowds that fail
 	LETO_CRASH_ROUNDS=$${LETO_CRASH_ROUNDS:-1000} go test -count=1 -v -timeout 2h -run 'TestKill$$' ./interop/crash ./store
 	LETO_MODEL_SCRIPTS=$${LETO_MODEL_SCRIPTS:-20000} go test -count=1 -v -timeout 1h -run 'TestBrokerAgainstModel$$' ./engine
 	LETO_CRASH_ROUNDS=$${LETO_BOOK_ROUNDS:-200} go test -count=1 -v -timeout 2h -run 'TestKilledWhile(ManyFail|TransactionsEnd)$$' ./interop/crash
 	LETO_POWERLOSS_ROUNDS=$${LETO_POWERLOSS_ROUNDS:-100} go test -count=1 -v -timeout 2h ./interop/powerloss
 	LETO_CHURN=$${LETO_CHURN:-10m} go test -count=1 -v -timeout 2h ./interop/churn
 	LETO_HOSTILE=strict go test -count=1 -v -timeout 2h ./interop/hostile
+	LETO_THRASH=full go test -count=1 -v -timeout 1h ./interop/thrash
 
 .PHONY: bench
 bench: build ## guards (allocations exactly, times by ratio), micro benchmarks, then leto bench against a broker of its own

@@ -61,7 +61,12 @@ func TestPoison(t *testing.T) {
 			}
 			t.Logf("%d good and %d bad, %d consumers: good messages/s %.0f without bad ones, %.0f with; broker's CPU µs for each %.1f and %.1f",
 				s.good, s.bad, s.consumers, median(clean), median(poisoned), median(cpuClean), median(cpuPoisoned))
-			if best := slices.Max(poisoned); best < s.share*median(clean) {
+			// Beside other tests one run may be slowed down by them, so that the best counts there.
+			typical := median(poisoned)
+			if !s.whole {
+				typical = slices.Max(poisoned)
+			}
+			if typical < s.share*median(clean) {
 				t.Errorf("good messages/s %.0f with bad ones, %.0f without", poisoned, clean)
 			}
 		})
