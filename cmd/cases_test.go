@@ -30,12 +30,15 @@ var (
 	casesOfText  = regexp.MustCompile(`\b[Cc]ases?\s+(\d+(?:(?:,\s+|\s+and\s+)\d+)*)`)
 	numbers      = regexp.MustCompile(`\d+`)
 
-	rowOfCase = regexp.MustCompile(`(?m)^\| (\d+) \| ([^|]+) \| ([^|]+) \|$`)
-	rowInPart = regexp.MustCompile(`(?m)^\| (\d+) \| ([^|]+) \|$`)
-	rowOfWhy  = regexp.MustCompile(`(?m)^\| ([^|\d][^|]*) \| (\d+(?:, \d+)*) \|$`)
+	rowOfCase    = regexp.MustCompile(`(?m)^\| (\d+) \| ([^|]+) \| ([^|]+) \|$`)
+	rowInPart    = regexp.MustCompile(`(?m)^\| (\d+) \| ([^|]+) \|$`)
+	rowOfScene   = regexp.MustCompile("(?m)^\\| ([^|\\d][^|]*) \\| (`[^|]*) \\|$")
+	namesOfTests = regexp.MustCompile("`([^`]+)`: (`[^`]+`(?:, `[^`]+`)*)")
+	rowOfWhy     = regexp.MustCompile(`(?m)^\| ([^|\d][^|]*) \| (\d+(?:, \d+)*) \|$`)
 )
 
-// testsOf are the tests of each case: by folder, the names of functions, or the beginning of those of scripts.
+// testsOf are the tests of each case: by folder, the names of functions, or the beginning of those of scripts. All
+// functions are those of case 0.
 type testsOf map[int]map[string][]string
 
 func (t testsOf) add(number, folder, name string) {
@@ -66,7 +69,8 @@ func (t testsOf) read(name string, source []byte) error {
 	}
 	isTest := regexp.MustCompile(`^(Test|Fuzz|Benchmark)`).MatchString
 	for _, d := range file.Decls {
-		if f, ok := d.(*ast.FuncDecl); ok {
+		if f, ok := d.(*ast.FuncDecl); ok && f.Recv == nil {
+			t.add("0", folder, f.Name.Name)
 			if found := caseOfTest.FindStringSubmatch(f.Name.Name); found != nil {
 				t.add(found[1], folder, f.Name.Name)
 			}
@@ -134,8 +138,21 @@ func (t testsOf) faults(text string) (found []string) {
 			report("case %d: tested in part, and has no test", n)
 		}
 	}
+	for _, row := range rowOfScene.FindAllStringSubmatch(text, -1) {
+		named := namesOfTests.FindAllStringSubmatch(row[2], -1)
+		if named == nil {
+			report("%s: no test is named", row[1])
+		}
+		for _, at := range named {
+			for _, name := range strings.Split(strings.Trim(at[2], "`"), "`, `") {
+				if !slices.Contains(t[0][at[1]], name) {
+					report("%s: %s has no %s", row[1], at[1], name)
+				}
+			}
+		}
+	}
 	for _, n := range slices.Sorted(maps.Keys(t)) {
-		if !rows[n] {
+		if n > 0 && !rows[n] {
 			report("case %d: has tests, and isn't on the page: %s", n, t.text(n))
 		}
 	}
@@ -219,7 +236,7 @@ func TestMany(t *testing.T) {
 		t.Error("a comment at no test isn't told")
 	}
 	const right = "| 1 | one | `a/b`: `TestCase001_First`; `a/testdata`: `case001_*` |\n| 2 | two | `a/b`: `TestMany` |\n" +
-		"| 3 | three | `a/b`: `TestMany` |\n| 4 | four | `a/b`: `TestMany` |\n| 5 | five | – |\n| because | 5 |\n| 2 | a part |\n"
+		"| 3 | three | `a/b`: `TestMany` |\n| 4 | four | `a/b`: `TestMany` |\n| 5 | five | – |\n| because | 5 |\n| 2 | a part |\n| scene | `a/b`: `TestMany`, `TestCase001_First` |\n"
 	for _, c := range []struct {
 		old, now string
 		faults   int
@@ -232,6 +249,9 @@ func TestMany(t *testing.T) {
 		{"| because | 5 |", "| because | 5 |\n| and so | 5 |", 1},
 		{"| because | 5 |", "| because | 5, 6 |", 1},
 		{"| 2 | a part |", "| 5 | a part |", 1},
+		{"`TestMany`, `TestCase001_First`", "`TestMany`, `TestFew`", 1},
+		{"| scene | `a/b`", "| scene | `a/c`", 2},
+		{"`TestMany`, `TestCase001_First`", "`TestMany", 1},
 		{"| 4 | four | `a/b`: `TestMany` |\n", "", 1},
 		{"| 5 | five | – |\n", "| 5 | five | – |\n| 5 | five | – |\n", 1},
 	} {
