@@ -507,6 +507,52 @@ func TestWhatIsBeingWrittenIsGivenMeanwhile(t *testing.T) {
 	})
 }
 
+// Who waits because too much waits to be written goes on as soon as that isn't wanted any more, whether it is written or
+// not: in the meantime there may be nothing left that would be.
+func TestWhoWaitsForAWriteGoesOnWithoutIt(t *testing.T) {
+	for name, forget := range map[string]func(w *world) error{
+		"purge":  func(w *world) error { _, err := w.Purge("q", ""); return err },
+		"delete": func(w *world) error { return w.Delete("q", "") },
+		"consume": func(w *world) error {
+			c := w.consumer("q")
+			for range 700 { // nearly all of them
+				c.Settle(settlements(c.take(1)...), accepted, 0)
+			}
+			return nil
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			spilling(t, func(t *testing.T, w *world, s *watchedSpill) {
+				p := w.producer("q")
+				resume := s.holdWrites()
+				var sent atomic.Int64
+				ended := make(chan struct{})
+				go func() {
+					defer close(ended)
+					for range 2000 {
+						p.Publish(msg(strings.Repeat("x", 100), false), 0)
+						sent.Add(1)
+					}
+				}()
+				synctest.Wait()
+				waits := sent.Load()
+				if waits == 2000 {
+					t.Fatal("nobody waits")
+				}
+				if err := forget(w); err != nil {
+					t.Fatal(err)
+				}
+				synctest.Wait()
+				if sent.Load() == waits {
+					t.Errorf("%d are sent, and then no more", waits)
+				}
+				resume()
+				<-ended
+			})
+		})
+	}
+}
+
 // What isn't wanted any more doesn't come back with what couldn't be written.
 func TestPurgeWhileAWriteFails(t *testing.T) {
 	spilling(t, func(t *testing.T, w *world, s *watchedSpill) {

@@ -110,6 +110,7 @@ func (s *spiller) purge(q *boundQueue, l *queue.Load) {
 	id := s.ids[q]
 	k := spillKey{id, l.Priority}
 	s.filling.cut(k, l.From, l.Last, s.broker.memory.release)
+	s.relieve()
 	top, known := s.top[k]
 	if !q.core.Spilled(l.Priority) {
 		delete(s.top, k)
@@ -161,6 +162,7 @@ func (s *spiller) drop(q *boundQueue) {
 		s.filling.cut(k, 0, ^uint64(0), s.broker.memory.release)
 		delete(s.top, k)
 	}
+	s.relieve()
 	if _, defined := s.defined[id]; defined {
 		delete(s.defined, id)
 		s.filling.facts = append(s.filling.facts, Record{Kind: RecordDelete, Queue: id})
@@ -175,6 +177,15 @@ func (s *spiller) await() {
 		s.room.Wait()
 	}
 	s.mu.Unlock()
+}
+
+// relieve has nobody wait any more unless too much waits to be written, which may have become less by a write, or because
+// it isn't wanted any more: then maybe nothing will be written. Under mu.
+func (s *spiller) relieve() {
+	if s.crowded.Load() && (s.stopped || s.broken || s.filling.bytes < s.most) {
+		s.crowded.Store(false)
+		s.room.Broadcast()
+	}
 }
 
 // start has the goroutine run. Under mu.
@@ -355,10 +366,8 @@ func (s *spiller) done(held, rest []Record, err error) {
 			s.tell(fmt.Errorf("spill: %w", err))
 		}
 	}
-	if s.stopped || s.broken || s.filling.bytes < s.most {
-		s.crowded.Store(false)
-	}
-	s.room.Broadcast()
+	s.relieve()
+	s.room.Broadcast() // also who waits until all is written
 }
 
 // takeBack puts what couldn't be written before what has come since, but for what isn't wanted any more. Under mu.
