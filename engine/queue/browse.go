@@ -109,6 +109,10 @@ func (q *Queue) look(v *view, now int64) (e *Entry, load *Load) {
 			for from <= last && (best == nil || from < best.number) {
 				e, known := v.page.first(p, from, last)
 				if !known {
+					if v.page.to >= from && v.page.priority == p { // it had nothing that is still there, and isn't asked for again
+						v.passed[p] = v.page.to
+						from = v.page.to + 1
+					}
 					return nil, q.ready.pageFor(p, from, last)
 				}
 				if e == nil {
@@ -151,8 +155,9 @@ func (q *Queue) shown(load *Load, entries []Arrival, whole bool, now int64, fx [
 	v.page = page{priority: load.Priority, from: load.From}
 	for i := range entries {
 		a := &entries[i]
-		if a.Number > load.Last {
-			break // there may be more of the other home, which hasn't been asked
+		if a.Number > load.Last { // there may be more of the other home, which hasn't been asked
+			whole = true // up to there
+			break
 		}
 		v.page.to = a.Number
 		// What has come into memory meanwhile is seen there, and what isn't published yet isn't there yet.

@@ -569,6 +569,13 @@ func (s *storeModel) hand(x *machine, l *loading) {
 			}
 		}
 	}
+	for _, f := range fx {
+		// What says nothing new would say it for ever.
+		if f.Kind == EffectLoad && l.load.Browser != nil && f.Load().Browser == l.load.Browser &&
+			f.Load().Priority == l.load.Priority && f.Load().From <= l.load.From {
+			x.fatal("a browser that was given a page from %d on asks for one from %d on", l.load.From, f.Load().From)
+		}
+	}
 	x.judge(fx)
 	s.handing = nil
 	x.end()
