@@ -210,8 +210,8 @@ func (q *boundQueue) enterMove(d departure, moved *queue.Message, targets []*bou
 	return q.broker().committer.enter(records, &s) == nil
 }
 
-// obituary reports whether an annotation is written on what has left a queue.
-func obituary(key string) bool {
+// Obituary reports whether an annotation is one that is written on what has left a queue, and by nobody else.
+func Obituary(key string) bool {
 	switch key {
 	case OrigAddress, OrigQueue, OrigMessageID, ActualExpiry, DeathReason, DeathTime:
 		return true
@@ -227,7 +227,7 @@ func (q *boundQueue) obituary(d departure) []queue.Annotation {
 	}
 	all := make([]queue.Annotation, 0, len(old)+5)
 	for _, a := range old {
-		if !obituary(a.Key) {
+		if !Obituary(a.Key) {
 			all = append(all, a)
 		}
 	}

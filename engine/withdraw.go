@@ -212,7 +212,7 @@ func (q *boundQueue) moved(e *queue.Entry) past {
 func (q *boundQueue) anew(e *queue.Entry) past {
 	var kept []Annotation
 	for _, a := range e.Annotations() {
-		if !obituary(a.Key) {
+		if !Obituary(a.Key) {
 			kept = append(kept, a)
 		}
 	}

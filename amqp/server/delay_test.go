@@ -81,3 +81,27 @@ func TestDelayOfOutcome(t *testing.T) {
 		t.Errorf("outcome = %+v, want at once, and what says nothing kept", o)
 	}
 }
+
+// What a consumer adds must leave the other annotations readable, and doesn't say how a message died.
+func TestAnnotationsThatAnOutcomeMayNotAdd(t *testing.T) {
+	var items []byte
+	for _, key := range []codec.Symbol{"", "x-opt-a", engine.OrigAddress, engine.OrigQueue, engine.OrigMessageID, engine.ActualExpiry, engine.DeathReason, engine.DeathTime, "x-opt-b"} {
+		for _, v := range []any{key, int64(1)} {
+			var err error
+			if items, err = codec.AppendValue(items, v); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	all := annotationsOf(append([]byte{0xc1, byte(len(items) + 1), 18}, items...))
+	if len(all) != 2 || all[0].Key != "x-opt-a" || all[1].Key != "x-opt-b" {
+		t.Fatalf("added %v, want x-opt-a and x-opt-b", all)
+	}
+	body, err := codec.AppendValue([]byte{0x00, 0x53, 0x77}, "body")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, _, err := annotate(body, all); err != nil {
+		t.Errorf("annotations that were taken can't be written: %v", err)
+	}
+}

@@ -154,7 +154,8 @@ func outcomeOf(s *codec.Outcome, fallback *engine.Outcome) engine.Outcome {
 
 // annotationsOf returns what a modified outcome adds to the message's
 // annotations. A map that isn't one of annotations, with string keys for
-// example, adds nothing: the outcome itself is clear enough to act on.
+// example, adds nothing: the outcome itself is clear enough to act on. Nor do
+// an empty key, which couldn't be written, and what only the broker may say.
 func annotationsOf(encoded []byte) []engine.Annotation {
 	if encoded == nil {
 		return nil
@@ -167,7 +168,7 @@ func annotationsOf(encoded []byte) []engine.Annotation {
 	for _, p := range m {
 		key, isSymbol := p.Key.(codec.Symbol)
 		value, isRaw := p.Value.(codec.Raw)
-		if isSymbol && isRaw {
+		if isSymbol && isRaw && key != "" && !engine.Obituary(string(key)) {
 			all = append(all, engine.Annotation{Key: string(key), Value: queue.Encoded(value)})
 		}
 	}
