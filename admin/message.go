@@ -25,7 +25,7 @@ type Message struct {
 
 	ArrivedAt *time.Time `json:"arrived_at,omitempty" doc:"at the broker"`
 	ExpiresAt *time.Time `json:"expires_at,omitempty"`
-	DueAt     *time.Time `json:"due_at,omitempty" doc:"when it may be delivered, of one that waits for its time"`
+	DueAt     *time.Time `json:"due_at,omitempty" doc:"when it may be delivered, of one that waits for its time; the end of 9999 also for what is later"`
 
 	DeathReason     string     `json:"death_reason,omitempty" doc:"why it was dead-lettered"`
 	DiedAt          *time.Time `json:"died_at,omitempty" doc:"when it was dead-lettered"`
@@ -254,7 +254,7 @@ func describeMessage(d *engine.Delivery, bodyBytes int) Message {
 	p := v.props()
 	told := Message{
 		Number: d.Number, Priority: m.Priority, Durable: m.Durable, DeliveryCount: d.Count, Size: m.Size(),
-		ArrivedAt: at(m.Arrived), ExpiresAt: at(m.Expiry),
+		ArrivedAt: at(m.Arrived), ExpiresAt: at(min(m.Expiry, lastTime)),
 		MessageID: plain(p.MessageID), CorrelationID: plain(p.CorrelationID),
 		To: p.To.Value, Subject: p.Subject.Value, ReplyTo: p.ReplyTo.Value,
 		ContentType: string(p.ContentType.Value), GroupID: p.GroupID.Value,
@@ -279,9 +279,12 @@ func describeMessage(d *engine.Delivery, bodyBytes int) Message {
 	return told
 }
 
+// lastTime is the end of the year 9999, the last that RFC 3339 knows, in unix milliseconds.
+const lastTime = 253402300799999
+
 // at returns a unix millisecond, or nil for none.
 func at(millis int64) *time.Time {
-	if millis <= 0 || millis > 253402300799999 { // the year 9999, the last that RFC 3339 knows
+	if millis <= 0 || millis > lastTime {
 		return nil
 	}
 	return new(time.UnixMilli(millis).UTC())

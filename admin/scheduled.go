@@ -29,7 +29,7 @@ func scheduledList(broker Broker, patience time.Duration, ending context.Context
 		page, bytes := MessagePage{Messages: []Message{}}, 0
 		_, to, more, err := broker.Scheduled(ctx, address, queue, from, asked.selection(), func(s *engine.Scheduled) bool {
 			told := describeMessage(&s.Delivery, asked.bodyBytes)
-			told.DueAt = at(s.At)
+			told.DueAt = at(min(s.At, lastTime))
 			page.Messages = append(page.Messages, told)
 			bytes += min(s.Message.Size(), asked.bodyBytes)
 			return bytes < maxPageBytes

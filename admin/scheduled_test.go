@@ -61,3 +61,21 @@ func TestScheduledMessages(t *testing.T) {
 		t.Errorf("%d wait and %d for their time, want 5 and none", q.Messages, q.Delayed)
 	}
 }
+
+// TestScheduledBeyondTheCalendar: what is due later than JSON's dates go is told as due all the same.
+func TestScheduledBeyondTheCalendar(t *testing.T) {
+	a := newAPI(t, engine.Options{})
+	p, err := a.Producer(engine.ProducerSpec{Address: "later"}, ignoreConfirms{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer p.Close()
+	p.Publish(&engine.Message{Payload: encode(t, value("x")), Durable: true, Address: "later", Due: 1 << 50}, 1)
+	if err := a.Sync(); err != nil {
+		t.Fatal(err)
+	}
+	var page MessagePage
+	if a.ask("GET", "/api/v1/queues/later/scheduled", "", &page); len(page.Messages) != 1 || page.Messages[0].DueAt == nil || page.Messages[0].DueAt.Year() != 9999 {
+		t.Errorf("shown %+v, want one that is due in 9999", page.Messages)
+	}
+}

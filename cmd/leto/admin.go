@@ -24,11 +24,19 @@ func adminGet(ctx context.Context, base, path string, into any) error {
 	ctx, cancel := context.WithTimeout(ctx, 30*time.Second)
 	defer cancel()
 	return adminAsk(ctx, base, path, func(what string, answer *http.Response) error {
-		if err := json.NewDecoder(io.LimitReader(answer.Body, maxAnswer)).Decode(into); err != nil {
-			return exitWith(exitFailed, "answer of %s: %w", what, err)
-		}
-		return nil
+		return decodeAnswer(what, answer, into)
 	})
+}
+
+// decodeAnswer reads an answer in JSON. Numbers of which the type isn't known stay as they are written: a long has more
+// digits than a float64.
+func decodeAnswer(what string, answer *http.Response, into any) error {
+	decoder := json.NewDecoder(io.LimitReader(answer.Body, maxAnswer))
+	decoder.UseNumber()
+	if err := decoder.Decode(into); err != nil {
+		return exitWith(exitFailed, "answer of %s: %w", what, err)
+	}
+	return nil
 }
 
 // adminExport writes the export of the broker's store, which may be long and take long.
@@ -59,10 +67,7 @@ func adminChange(ctx context.Context, base, method, path string, body, into any)
 		if into == nil || status == http.StatusNoContent {
 			return nil
 		}
-		if err := json.NewDecoder(io.LimitReader(answer.Body, maxAnswer)).Decode(into); err != nil {
-			return exitWith(exitFailed, "answer of %s: %w", what, err)
-		}
-		return nil
+		return decodeAnswer(what, answer, into)
 	})
 	return status, err
 }

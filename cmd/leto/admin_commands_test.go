@@ -288,3 +288,14 @@ func TestBrokenProgressIsNoResult(t *testing.T) {
 		t.Errorf("%q", r.out)
 	}
 }
+
+// TestPeekTellsWholeNumbers: the API's JSON has longs that no float64 has, and a command must not round them.
+func TestPeekTellsWholeNumbers(t *testing.T) {
+	p := broker(t)
+	leto(t, "send", "orders", "x", "--property", "n:long=9007199254740993", "--url", "amqp://"+p.amqp).want(t, exitDone, "")
+	for want, flag := range map[string]string{"    n = 9007199254740993\n": "--json=false", `"n":9007199254740993`: "--json"} {
+		if r := leto(t, "queue", "peek", "orders", flag, "--admin-url", "http://"+p.http); r.code != exitDone || !strings.Contains(r.out, want) {
+			t.Errorf("peek %s: %d %q %q, want %q", flag, r.code, r.out, r.errOut, want)
+		}
+	}
+}
