@@ -64,6 +64,9 @@ func (q *boundQueue) scan(from Place) (*scan, error) {
 // next returns the next messages, most at most, and whether there may be more. They are the caller's until next is
 // called again.
 func (s *scan) next(ctx context.Context, most int) (batch []Delivery, more bool, err error) {
+	if err := ctx.Err(); err != nil {
+		return nil, false, err
+	}
 	n := min(max(scanBytes/max(s.largest, 1), 1), most, clearQuantum)
 	s.mu.Lock()
 	s.batch = s.batch[:0]
@@ -76,6 +79,8 @@ func (s *scan) next(ctx context.Context, most int) (batch []Delivery, more bool,
 		return nil, false, fmt.Errorf("queue %s::%s: %w", s.queue.address.name, s.queue.name, err)
 	case <-ctx.Done():
 		return nil, false, ctx.Err()
+	case <-s.queue.broker().closing: // nothing is loaded any more
+		return nil, false, fmt.Errorf("queue %s::%s: %w", s.queue.address.name, s.queue.name, ErrClosed)
 	}
 	s.mu.Lock()
 	batch = s.batch

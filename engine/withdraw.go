@@ -82,26 +82,8 @@ func (b *Broker) clear(ctx context.Context, address, queueName string, sel Selec
 	defer s.close()
 	c := &clearing{queue: q}
 	for more := true; more && (sel.Count == 0 || c.Done < sel.Count); {
-		var batch []Delivery
-		if batch, more, err = s.next(ctx, clearQuantum); err != nil {
+		if more, err = c.step(ctx, s, &sel, act); err != nil {
 			return c.Progress, err
-		}
-		c.Looked += len(batch)
-		selected := batch[:0]
-		for i := range batch {
-			if sel.matches(&batch[i]) {
-				selected = append(selected, batch[i])
-			}
-		}
-		for len(selected) > 0 && (sel.Count == 0 || c.Done < sel.Count) {
-			n := len(selected)
-			if sel.Count > 0 {
-				n = min(n, sel.Count-c.Done)
-			}
-			if err := c.hold(func() error { return act(c, selected[:n]) }); err != nil {
-				return c.Progress, err
-			}
-			selected = selected[n:]
 		}
 		if report != nil {
 			report(c.Progress)
@@ -110,14 +92,43 @@ func (b *Broker) clear(ctx context.Context, address, queueName string, sel Selec
 	return c.Progress, nil
 }
 
-// hold carries out one batch, and returns when what it changes holds and the store and the spill have let go of what has
-// left. The sweepers, which have messages leave in the same way, wait meanwhile.
-func (c *clearing) hold(act func() error) error {
+// step sees to the messages that the scan comes to next. Other commands and the sweepers, which have messages leave in the
+// same way, wait from before it looks at them: what another one has taken away meanwhile can't be told, when its home has
+// let go of it, from what is still there.
+func (c *clearing) step(ctx context.Context, s *scan, sel *Selection, act func(*clearing, []Delivery) error) (more bool, err error) {
 	b := c.queue.broker()
 	b.sweeper.leaving.Lock()
 	defer b.sweeper.leaving.Unlock()
 	b.spiller.sweeper.leaving.Lock()
 	defer b.spiller.sweeper.leaving.Unlock()
+	batch, more, err := s.next(ctx, clearQuantum)
+	if err != nil {
+		return false, err
+	}
+	c.Looked += len(batch)
+	selected := batch[:0]
+	for i := range batch {
+		if sel.matches(&batch[i]) {
+			selected = append(selected, batch[i])
+		}
+	}
+	for len(selected) > 0 && (sel.Count == 0 || c.Done < sel.Count) {
+		n := len(selected)
+		if sel.Count > 0 {
+			n = min(n, sel.Count-c.Done)
+		}
+		if err := c.hold(func() error { return act(c, selected[:n]) }); err != nil {
+			return false, err
+		}
+		selected = selected[n:]
+	}
+	return more, nil
+}
+
+// hold carries out one batch, and returns when what it changes holds and the store and the spill have let go of what has
+// left.
+func (c *clearing) hold(act func() error) error {
+	b := c.queue.broker()
 	b.committer.await()
 	c.away = [2]bool{}
 	err := act()

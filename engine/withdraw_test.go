@@ -239,6 +239,33 @@ func TestClearingIsInterrupted(t *testing.T) {
 	})
 }
 
+// TestCommandsAtOnce has commands go through one queue at the same time: each message is moved by one of them.
+func TestCommandsAtOnce(t *testing.T) {
+	homes(t, func(t *testing.T, w *world, durable bool) {
+		w.producer("q").numbers(many, durable)
+		const commands = 4
+		done := make(chan int, commands)
+		for range commands {
+			go func() {
+				p, err := w.Move(t.Context(), "q", "", "other", engine.Selection{}, nil)
+				if err != nil {
+					t.Error(err)
+				}
+				done <- p.Done
+			}()
+		}
+		moved := 0
+		for range commands {
+			moved += <-done
+		}
+		if moved != many {
+			t.Errorf("%d moved, want %d", moved, many)
+		}
+		w.wantNumbers("q", many, func(int) bool { return false })
+		w.wantNumbers("other", many, func(int) bool { return true })
+	})
+}
+
 func TestPause(t *testing.T) {
 	homes(t, func(t *testing.T, w *world, durable bool) {
 		p := w.producer("q")
