@@ -42,6 +42,12 @@ func parseName(text string, routing Routing) (name, error) {
 	return n, nil
 }
 
+// ValidAddress reports whether a text can be an address, or a queue of one, as parseName takes it.
+func ValidAddress(text string) bool {
+	_, err := parseName(text, RoutingUnset)
+	return err == nil
+}
+
 func validName(s string) bool {
 	if s == "" || len(s) > maxName || !utf8.ValidString(s) {
 		return false

@@ -1,5 +1,7 @@
 package config
 
+import "github.com/letomq/leto/engine"
+
 // AddressSettings are what queues and addresses do whose name fits Match. A nil field isn't told:
 // it is inherited, key by key, from the next less specific match. Names and meanings are Artemis's.
 type AddressSettings struct {
@@ -41,6 +43,11 @@ type AddressSettings struct {
 func (s AddressSettings) check(key string, bad func(key, format string, args ...any)) {
 	if s.Match == "" {
 		bad(key, "needs a match, such as \"orders.#\"")
+	}
+	for i, to := range []*string{s.DeadLetterAddress, s.ExpiryAddress} {
+		if to != nil && *to != "" && !engine.ValidAddress(*to) { // what goes there would be lost
+			bad(key+[]string{".dead-letter-address", ".expiry-address"}[i], "%.80q is neither ADDRESS nor ADDRESS::QUEUE: a name has 1 to 1024 bytes of UTF-8 without control characters", *to)
+		}
 	}
 	if n := s.MaxDeliveryAttempts; n != nil && (*n < -1 || *n == 0) {
 		bad(key+".max-delivery-attempts", "%d is neither -1 (endless) nor 1 or more", *n)
