@@ -100,7 +100,7 @@ func showAddress(c *cli.Context) error {
 	if c.Bool("json") {
 		return printIndented(c, []admin.AddressDetail{a})
 	}
-	if _, err := fmt.Fprintf(c.App.Writer, "%s: %s, %d producers, %d messages found no queue\n", a.Name, a.Routing, a.Producers, a.Unrouted); err != nil {
+	if _, err := fmt.Fprintf(c.App.Writer, "%s: %s, %s, %s found no queue\n", a.Name, a.Routing, plural(a.Producers, "producer"), plural(int(a.Unrouted), "message")); err != nil {
 		return err
 	}
 	if len(a.QueueList) > 0 {
@@ -156,7 +156,7 @@ func deleteAddress(c *cli.Context) error {
 	for _, q := range a.QueueList {
 		messages += q.Messages + q.Delayed + q.Delivering
 	}
-	if err := confirm(c, "delete address %s with %d queues and %d messages", name, a.Queues, messages); err != nil {
+	if err := confirm(c, "delete address %s with %s and %s", name, plural(a.Queues, "queue"), plural(messages, "message")); err != nil {
 		return err
 	}
 	return remove(c, "address", name, addressPath(name))

@@ -74,7 +74,7 @@ func printPeeked(c *cli.Context, m admin.Message) error {
 		head += ", due at " + m.DueAt.Format(peekTime)
 	}
 	if m.DeliveryCount > 0 {
-		head += fmt.Sprintf(", %d failed attempts", m.DeliveryCount)
+		head += ", " + plural(int(m.DeliveryCount), "failed attempt")
 	}
 	if m.MessageID != nil {
 		head += fmt.Sprintf(", id %v", m.MessageID)

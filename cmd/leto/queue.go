@@ -149,10 +149,10 @@ func queueTable(queues []admin.Queue, framed bool) string {
 		if framed {
 			size = config.Bytes(q.Bytes).String()
 		}
-		rows = append(rows, []any{name, q.Address, q.Routing, q.Messages, q.Delivering, size, q.Consumers, q.Added, q.Acknowledged})
+		rows = append(rows, []any{name, q.Address, q.Routing, q.Messages, q.Delayed, q.Delivering, size, q.Consumers, q.Added, q.Acknowledged})
 	}
-	header := []string{"queue", "address", "routing", "messages", "delivering", "bytes", "consumers", "added", "acknowledged"}
-	return drawTable(header, rows, []int{4, 5, 6, 7, 8, 9}, framed)
+	header := []string{"queue", "address", "routing", "messages", "delayed", "delivering", "bytes", "consumers", "added", "acknowledged"}
+	return drawTable(header, rows, []int{4, 5, 6, 7, 8, 9, 10}, framed)
 }
 
 // theQueue asks for the queue that the only argument names.
@@ -215,7 +215,7 @@ func deleteQueue(c *cli.Context) error {
 	if err != nil {
 		return err
 	}
-	if err := confirm(c, "delete queue %s with %d messages", name, q.Messages+q.Delayed+q.Delivering); err != nil {
+	if err := confirm(c, "delete queue %s with %s", name, plural(q.Messages+q.Delayed+q.Delivering, "message")); err != nil {
 		return err
 	}
 	return remove(c, "queue", name, queuePath(name))
@@ -263,11 +263,11 @@ func selection(c *cli.Context, messages int) (body admin.Clearing, words string,
 	if c.IsSet("count") && c.Int("count") < 1 {
 		return body, "", usageError("%s: --count must be 1 or more", c.Command.Name)
 	}
-	words = fmt.Sprintf("%d messages", messages)
+	words = plural(messages, "message")
 	if c.IsSet("count") {
 		body.Count = new(c.Int("count"))
 		if *body.Count < messages {
-			words = fmt.Sprintf("%d of %d messages", *body.Count, messages)
+			words = fmt.Sprintf("%d of %s", *body.Count, plural(messages, "message"))
 		}
 	}
 	if c.IsSet("filter") {
@@ -286,7 +286,11 @@ func clearQueue(c *cli.Context, command, question, done string) error {
 	if err != nil {
 		return err
 	}
-	body, words, err := selection(c, q.Messages)
+	messages := q.Messages
+	if command == "purge" { // takes what waits for its time, too
+		messages += q.Delayed
+	}
+	body, words, err := selection(c, messages)
 	if err != nil {
 		return err
 	}

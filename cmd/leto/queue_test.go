@@ -13,14 +13,14 @@ import (
 
 func TestQueueTable(t *testing.T) {
 	queues := []admin.Queue{
-		{Name: "orders", Address: "orders", Routing: "anycast", Messages: 3, Bytes: 2048, Consumers: 1, Added: 10, Acknowledged: 7},
+		{Name: "orders", Address: "orders", Routing: "anycast", Messages: 3, Delayed: 12, Bytes: 2048, Consumers: 1, Added: 10, Acknowledged: 7},
 		{Name: "x", Address: "prices", Routing: "multicast", Temporary: true},
 	}
 	plain := queueTable(queues, false)
 	want := "" +
-		"queue          address  routing    messages  delivering  bytes  consumers  added  acknowledged\n" +
-		"orders         orders   anycast           3           0   2048          1     10             7\n" +
-		"x (temporary)  prices   multicast         0           0      0          0      0             0"
+		"queue          address  routing    messages  delayed  delivering  bytes  consumers  added  acknowledged\n" +
+		"orders         orders   anycast           3       12           0   2048          1     10             7\n" +
+		"x (temporary)  prices   multicast         0        0           0      0          0      0             0"
 	if plain != want {
 		t.Errorf("got\n%s\nwant\n%s", plain, want)
 	}

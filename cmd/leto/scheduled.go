@@ -29,7 +29,7 @@ func scheduledCommand() *cli.Command {
 				Description: "With --count those first that are due first. Interrupted, it stops where it is.",
 				Flags:       append(selectionFlags(), number, adminURLFlag(), jsonFlag(), yesFlag()),
 				Action: func(c *cli.Context) error {
-					return reschedule(c, "cancel", "delete %s that wait for their time in %s", "cancelled")
+					return reschedule(c, "cancel", "delete %s of those that wait for their time in %s", "cancelled")
 				},
 			},
 			{
@@ -40,7 +40,7 @@ func scheduledCommand() *cli.Command {
 					"where it is.",
 				Flags: append(selectionFlags(), number, adminURLFlag(), jsonFlag(), yesFlag()),
 				Action: func(c *cli.Context) error {
-					return reschedule(c, "deliver", "have %s be due now that wait for their time in %s", "made due")
+					return reschedule(c, "deliver", "have %s of those that wait for their time in %s be due now", "made due")
 				},
 			},
 		},
