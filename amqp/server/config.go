@@ -144,4 +144,6 @@ const (
 	// lingerTimeout is how long what a peer still sends is read and dropped
 	// after our last byte, so that a reset doesn't destroy it.
 	lingerTimeout = time.Second
+	// lingeringMost is how many connections do so at once: they have a buffer and two stacks each.
+	lingeringMost = 512
 )

@@ -127,7 +127,10 @@ func (c *connection) readLoop() {
 	c.server.wg.Go(c.writeLoop)
 	n, r, small := w, 0, 0
 	begun := false // the frame at the front needs the buffer
-	defer c.server.inputs.release(c)
+	defer func() {
+		c.server.inputs.free.put(buf)
+		c.server.inputs.release(c)
+	}()
 	for {
 		if n > 0 {
 			c.server.count.bytesIn.Add(uint64(n))
@@ -145,10 +148,11 @@ func (c *connection) readLoop() {
 			case full && len(buf) < max(readBufferMax, want) && (needed || c.server.inputs.ample()):
 				// Larger frames than the buffer, or more in the socket than it holds. What
 				// a frame only says of its size takes no memory: half of it has come.
-				bigger := make([]byte, min(2*len(buf), max(readBufferMax, want)))
+				bigger := c.server.inputs.free.get(min(2*len(buf), max(readBufferMax, want)))
 				c.server.inputs.resize(c, len(bigger)-len(buf), needed)
 				begun = begun || needed
 				w = copy(bigger, buf[r:w])
+				c.server.inputs.free.put(buf)
 				buf, r, small = bigger, 0, 0
 			case r > 0:
 				w = copy(buf, buf[r:w])
@@ -476,16 +480,19 @@ func (c *connection) write(now time.Time, out []byte) error {
 
 // finish closes the socket: behind our last byte the write side first, and
 // what still comes is read away, since closing with unread input resets the
-// connection and destroys what the peer hasn't read.
+// connection and destroys what the peer hasn't read. That takes a second with a
+// peer that doesn't close, and so is done for some only where many end at once.
 func (c *connection) finish(lost bool) {
 	close(c.dead)
-	if !lost {
+	lingering := &c.server.lingering
+	if lingering.Add(1) <= lingeringMost && !lost {
 		if half, ok := c.socket.(interface{ CloseWrite() error }); ok && half.CloseWrite() == nil {
 			_ = c.socket.SetReadDeadline(time.Now().Add(lingerTimeout))
 			<-c.readDone
 			_, _ = io.CopyN(io.Discard, c.socket, inputPause)
 		}
 	}
+	lingering.Add(-1)
 	c.socket.Close()
 	<-c.readDone
 	c.enter()

@@ -326,6 +326,35 @@ func TestCase056_GarbageLeavesNothingBehind(t *testing.T) {
 	r.idle()
 }
 
+// TestManyThatEndAtOnce: of connections that are ended for a fault, and whose peers don't close, few wait for that.
+func TestManyThatEndAtOnce(t *testing.T) {
+	r := start(t, nil)
+	fault := append(codec.HeaderAMQP[:], 0xff, 0xff, 0xff, 0xff, 2, 0, 0, 0)
+	ends := func() time.Duration {
+		p := r.connect()
+		defer p.socket.Close()
+		p.write(fault)
+		begun := time.Now()
+		eventually(t, "the connection ended", func() bool { return r.server.Stats().Connections == 0 })
+		return time.Since(begun)
+	}
+	if took := ends(); took < lingerTimeout/2 {
+		t.Errorf("a peer had %v to read why it was ended", took)
+	}
+	r.server.lingering.Add(lingeringMost) // as many as there may be
+	soonest := ends()
+	for range 2 { // a machine may be busy elsewhere
+		soonest = min(soonest, ends())
+	}
+	if soonest > lingerTimeout*3/4 {
+		t.Errorf("one more than may be waited for was waited for, for %v", soonest)
+	}
+	r.server.lingering.Add(-lingeringMost)
+	if left := r.server.lingering.Load(); left != 0 {
+		t.Errorf("%d connections linger, all have ended", left)
+	}
+}
+
 func TestCase058_ContainerID(t *testing.T) {
 	r := start(t, func(c *Config, _ *ListenerOptions, _ *engineOptions) { c.Name, c.Version = "node-a", "1.2.3" })
 	for range 2 {

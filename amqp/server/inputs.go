@@ -16,6 +16,7 @@ type inputs struct {
 	limit   int64 // bytes; at least two frames of the largest size
 	bytes   atomic.Int64
 	evicted atomic.Uint64
+	free    readBuffers
 
 	mu    sync.Mutex
 	begun list.List // of *connection, whose frame needs the buffer it has, the one that began longest ago first

@@ -7,6 +7,7 @@ import (
 	"hash/maphash"
 	"net"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/rs/zerolog"
@@ -26,6 +27,7 @@ type Server struct {
 	partials   partials
 	inputs     inputs
 	outputs    outputs
+	lingering  atomic.Int64 // connections that have said all, and read what still comes
 	lane       lane
 	names      registry
 	nodes      nodes
