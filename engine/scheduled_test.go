@@ -277,3 +277,34 @@ func TestManyScheduled(t *testing.T) {
 		})
 	}
 }
+
+// TestSpillForgetsAllThatComesBackAtOnce: what has come back from the spill, been taken and settled isn't there any more when
+// others wait there later.
+func TestSpillForgetsAllThatComesBackAtOnce(t *testing.T) {
+	homes(t, func(t *testing.T, w *world, durable bool) {
+		wait := func(address string, n int, d time.Duration) {
+			t.Helper()
+			p := w.producer(address)
+			for range n {
+				m := msg(strings.Repeat("x", 1000), durable)
+				m.Due = time.Now().Add(d).UnixMilli()
+				if r := p.publish(m); r.Verdict != engine.Accepted {
+					t.Fatalf("publish: %+v", r)
+				}
+			}
+		}
+		wait("other", 100, 24*time.Hour) // so that the spill is in use all the time
+		c := w.consumer("q")
+		for n := 40; n < 60; n++ { // the last of some have been written, and of others not yet
+			wait("q", n, time.Minute)
+			c.credit(1000)
+			later(2 * time.Minute)
+			got := c.rest()
+			if len(got) != n {
+				t.Fatalf("%d messages came, want %d", len(got), n)
+			}
+			c.settle(accepted, got...)
+		}
+		w.expectQueue("q")
+	})
+}

@@ -112,10 +112,12 @@ func (s *spiller) purge(q *boundQueue, l *queue.Load) {
 	s.filling.cut(k, l.From, l.Last, s.broker.memory.release)
 	s.relieve()
 	top, known := s.top[k]
-	if !q.core.Spilled(l.Priority) {
+	switch {
+	case !known:
+	case !q.core.Spilled(l.Priority): // this is the first of several effects, perhaps, that say so together
 		delete(s.top, k)
-	}
-	if known && top >= l.From && l.From <= l.Last {
+		s.filling.facts = append(s.filling.facts, Record{Kind: RecordPurge, Queue: id, Priority: l.Priority, Number: top})
+	case top >= l.From && l.From <= l.Last:
 		r := Record{Kind: RecordPurge, Queue: id, Priority: l.Priority, FromNumber: l.From, Number: l.Last}
 		if l.From == l.Last {
 			r.Kind = RecordRemove
